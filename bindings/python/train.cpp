@@ -23,6 +23,7 @@
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
 #include "lockstep/cli/file_keys.h"
+#include "lockstep/cli/grace.h"
 #include "lockstep/cli/trained_values.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
@@ -102,14 +103,27 @@ struct Trained {
   std::vector<std::string> advice;
 };
 
+// What `part` finds; nothing where it was stopped.
+template <class Part>
+auto unless_stopped(const Part& part) -> std::optional<decltype(part())> {
+  try {
+    return part();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::cancelled) throw;
+    return std::nullopt;
+  }
+}
+
 // Whatever happens: what was trained is to be returned all the same.
 template <class T>
 cli::Judgement judged(cli::TrainingTask<T>& task, std::span<const T> parameters) {
+  cli::Judgement none;
   try {
     return task.judge(parameters);
   } catch (const Error& error) {
-    cli::Judgement none;
-    none.report.worst = "no errors of the fit: " + std::string(error.what());
+    none.report.worst =
+        "no errors of the fit: " +
+        (error.kind() == ErrorKind::cancelled ? "stopped before they were known" : std::string(error.what()));
     return none;
   }
 }
@@ -127,14 +141,19 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   Trained trained;
   trained.advice = task.data_advice();
   const auto total = static_cast<std::size_t>(training.total_iterations());
+  task.stop_when(control.cancel);
   while (!training.finished() && !control.cancelled()) {
-    trained.history.note(training.iterate(loss));
+    const auto report = unless_stopped([&] { return training.iterate(loss); });
+    if (!report) break;
+    trained.history.note(*report);
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
+  const cli::Grace grace(control.cancel);  // most trainings are judged in less
+  task.stop_when(&grace.token());
   const std::span<const T> best = training.best_parameters();
   if (std::isfinite(training.best_loss())) {
-    trained.uncertainty = task.uncertainty(best);
     trained.fit = judged(task, best);
+    if (auto found = unless_stopped([&] { return task.uncertainty(best); })) trained.uncertainty = std::move(*found);
     cli::presuppose_fit(trained.uncertainty, trained.fit.report);
   }
   const auto describe = [&](nn::Model& model) {
@@ -149,9 +168,11 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   trained.values = task.values(best);
   trained.equations = task.equations(best);
   if (trained.equations) describe(*trained.equations);
-  trained.loss = task.final_loss(best);
-  trained.loss_text = task.loss_text() + task.left_out_text();
-  trained.validation_loss = task.final_validation_loss(best);
+  const std::optional<double> loss_of_all = unless_stopped([&] { return task.final_loss(best); });
+  trained.loss = loss_of_all.value_or(training.best_loss());
+  trained.loss_text = task.loss_text() + (loss_of_all ? task.left_out_text() : task.watched_text() + task.best_text());
+  trained.validation_loss = unless_stopped([&] { return task.final_validation_loss(best); }).value_or(std::nullopt);
+  task.stop_when(nullptr);
   return trained;
 }
 

@@ -72,6 +72,10 @@ class OdeTask : public TrainingTask<T> {
                   {error.field(), error.found(), error.expected(), normalise + "; or else " + error.remedy()});
     }
   }
+  void stop_when(const CancelToken* cancel) override {
+    control_.cancel = cancel;
+    loss_.stop_when(cancel);
+  }
   typename train::Training<T>::Validation validation() override {
     if (has_validation()) {
       return [this](const train::Place&, std::span<const T> p) { return loss_.validation_loss(p); };
@@ -104,7 +108,7 @@ class OdeTask : public TrainingTask<T> {
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
-    return judge_fit({rhs_, weights, file_.options, resets_.trained}, training, validation);
+    return judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
   }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
     const std::size_t count = trained_.size();
@@ -133,14 +137,16 @@ class OdeTask : public TrainingTask<T> {
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
     try {
-      report.found = ode::parameter_uncertainty(untrained_, trained_, weights,
-                                                given_data(data_.training), file_.options,
-                                                {.initial_states = starts,
-                                                 .component_weights = component_weights_,
-                                                 .error_size = file_.data.sigma.error_size(),
-                                                 .starts = given_.untrained,
-                                                 .resets = resets_.untrained});
+      report.found =
+          ode::parameter_uncertainty(untrained_, trained_, weights, given_data(data_.training), file_.options,
+                                     {.initial_states = starts,
+                                      .component_weights = component_weights_,
+                                      .error_size = file_.data.sigma.error_size(),
+                                      .starts = given_.untrained,
+                                      .resets = resets_.untrained},
+                                     control_);
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) throw;
       report.refused = error.what();
     }
     return report;
@@ -422,6 +428,7 @@ class OdeTask : public TrainingTask<T> {
   double loss_unit_ = 1;                        // likewise
   std::int64_t epoch_ = 1;                      // iterations in it; before loss_, which sets it
   ode::FitLoss<T> loss_;
+  RunControl control_;
   std::string left_out_text_;
 };
 

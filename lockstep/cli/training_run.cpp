@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/grace.h"
 #include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/plot/loss_curve.h"
 #include "lockstep/cli/progress.h"
@@ -112,13 +113,21 @@ class Run {
 
   int run() {
     const Interrupt interrupt;
+    task_.stop_when(&interrupt.token());
     const bool stopped = iterate(interrupt);
+    const Grace grace(&interrupt.token());  // most trainings are judged in less
+    task_.stop_when(&grace.token());
     write_outputs();
     if (!flags_.quiet) say_end(stopped);
-    if (!stopped) return kSuccess;
-    std::fprintf(stderr, "lockstep: stopped after %s; go on with --resume\n",
-                 iterations_text(training_.place().total).c_str());
-    return interrupt.exit_code();
+    task_.stop_when(nullptr);
+    if (stopped) {
+      std::fprintf(stderr, "lockstep: stopped after %s%s; go on with --resume\n",
+                   iterations_text(training_.place().total).c_str(),
+                   is_cut_ ? ", before how good that is was known" : "");
+    } else if (is_cut_) {
+      std::fprintf(stderr, "lockstep: trained, but stopped before how good that is was known: --resume finds out\n");
+    }
+    return stopped || is_cut_ ? interrupt.exit_code() : kSuccess;
   }
 
  private:
@@ -165,7 +174,9 @@ class Run {
       try {
         report = training_.iterate(loss);
       } catch (const Error& error) {
-        keep_what_is_good(error);
+        if (error.kind() != ErrorKind::cancelled) keep_what_is_good(error);
+        write_checkpoint();
+        return true;
       }
       note(report);
       progress.update(static_cast<std::size_t>(training_.place().total), total, [&] {
@@ -257,13 +268,21 @@ class Run {
     judgement_ = {};
     uncertainty_ = {};
     if (!std::isfinite(training_.best_loss())) return;
-    try {
-      uncertainty_ = task_.uncertainty(training_.best_parameters());
-      judgement_ = task_.judge(training_.best_parameters());
-      presuppose_fit(uncertainty_, judgement_.report);
-    } catch (const Error& error) {
-      say("no errors of the fit: " + std::string(error.what()));
-    }
+    const auto attempt = [this](const auto& part) {
+      try {
+        part();
+      } catch (const Error& error) {
+        note_missing("no errors of the fit: ", error);
+      }
+    };
+    attempt([this] { judgement_ = task_.judge(training_.best_parameters()); });
+    attempt([this] { uncertainty_ = task_.uncertainty(training_.best_parameters()); });
+    presuppose_fit(uncertainty_, judgement_.report);
+  }
+
+  void note_missing(const std::string& what, const Error& error) {
+    is_cut_ = is_cut_ || error.kind() == ErrorKind::cancelled;
+    if (error.kind() != ErrorKind::cancelled) say(what + error.what());
   }
 
   void write_outputs() {
@@ -339,13 +358,7 @@ class Run {
   void say_end(bool stopped) {
     if (!std::isfinite(training_.best_loss()) && training_.place().iteration == 0 && !training_.finished()) return;
     const std::span<const T> best = training_.best_parameters();
-    std::printf("%s: %s %s", stopped ? "best so far" : "result", task_.loss_text().c_str(),
-                short_number(task_.final_loss(best)).c_str());
-    std::printf("%s", task_.left_out_text().c_str());
-    if (const auto validation = task_.final_validation_loss(best)) {
-      std::printf(", %s on the validation data%s", short_number(*validation).c_str(), task_.left_out_text().c_str());
-    }
-    std::printf("\n");
+    std::printf("%s: %s\n", stopped ? "best so far" : "result", final_text(best).c_str());
     for (const TrainedValue& value : task_.values(best)) {
       const std::string unit = value.unit.empty() ? "" : " " + value.unit;
       std::printf("%s\n", printable(value.name + " = " + number_text(value.value) + unit + " (from " +
@@ -370,6 +383,21 @@ class Run {
     std::printf("\n");
   }
 
+  // The losses of all that was trained on and watched; where there is no time for that, the best one of the training.
+  std::string final_text(std::span<const T> best) {
+    try {
+      std::string text = task_.loss_text() + " " + short_number(task_.final_loss(best)) + task_.left_out_text();
+      if (const auto validation = task_.final_validation_loss(best)) {
+        text += ", " + short_number(*validation) + " on the validation data" + task_.left_out_text();
+      }
+      return text;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::cancelled) throw;
+      is_cut_ = true;
+      return task_.loss_text() + " " + short_number(training_.best_loss()) + task_.watched_text() + task_.best_text();
+    }
+  }
+
   const TrainingFile& file_;
   const RunFlags& flags_;
   TrainingTask<T>& task_;
@@ -381,6 +409,7 @@ class Run {
   std::vector<std::filesystem::path> drawn_;
   Judgement judgement_;
   ParameterReport uncertainty_;
+  bool is_cut_ = false;  // what tells how good the result is was stopped
 };
 
 template <class T>

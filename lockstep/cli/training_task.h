@@ -15,6 +15,7 @@
 #include "lockstep/cli/plot/fit_pictures.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
+#include "lockstep/core/run_control.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/train/training.h"
 
@@ -51,6 +52,9 @@ class TrainingTask {
   // The loss's derivative is that of loss / loss_unit().
   virtual double loss_unit() const { return 1; }
   virtual double loss(const train::Place& place, std::span<const T> parameters, std::span<T> gradient) = 0;
+  // From now on all that solves looks at it between steps, and throws Error (cancelled) when it is requested. Null: it
+  // goes on.
+  virtual void stop_when(const CancelToken*) {}
   // The calls above will come from this training, which stays where it is.
   virtual void follow(const train::Training<T>&) {}
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.

@@ -159,7 +159,7 @@ class Judge {
 
  private:
   std::vector<double> solved(const ode::TrajectoryData& data, std::span<const double> starts) const {
-    return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets);
+    return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets, of_.control);
   }
 
   const FittedEquations& of_;

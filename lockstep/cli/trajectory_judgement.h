@@ -24,6 +24,7 @@ struct FittedEquations {
   std::span<const double> weights;
   const ode::Options& options;
   const std::vector<ode::Reset>& resets;  // as ode::fitted_states() has them
+  RunControl control = {};
 };
 
 // `validation` may have no trajectories.

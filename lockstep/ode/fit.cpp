@@ -147,12 +147,19 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, FitOptions options,
   }
   training.count_left_out([&loss] { return static_cast<std::int64_t>(loss.left_out()); });
   FitResult result;
-  while (!training.finished() && !(result.cancelled = control.cancel != nullptr && control.cancel->requested())) {
-    const auto report = training.iterate(
-        [&](const train::Place& place, std::span<const T> w, std::span<T> g) { return loss(place, w, g); });
-    ++result.iterations;
-    if (control.progress) control.progress(report);
+  loss.stop_when(control.cancel);
+  try {
+    while (!training.finished() && !(result.cancelled = control.cancel != nullptr && control.cancel->requested())) {
+      const auto report = training.iterate(
+          [&](const train::Place& place, std::span<const T> w, std::span<T> g) { return loss(place, w, g); });
+      ++result.iterations;
+      if (control.progress) control.progress(report);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::cancelled) throw;
+    result.cancelled = true;
   }
+  loss.stop_when(nullptr);
   const auto best = training.best_parameters();
   result.weights.assign(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(loss.weights()));
   if (options.phases.back().continuity) result.states = loss.states(best);

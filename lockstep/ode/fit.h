@@ -151,6 +151,9 @@ class FitLoss {
   FitLoss(FitLoss&&) noexcept;
   FitLoss& operator=(FitLoss&&) noexcept;
 
+  // All losses below look at it between steps, and throw Error (cancelled) when it is requested. Null: they go on.
+  void stop_when(const CancelToken* cancel);
+
   std::size_t weights() const;
   // The weights and, where some phase has free states, after them what these differ from the data, in units of the
   // component's standard deviation: [trajectory][point][component], zeros to begin with. All below take them all.
@@ -185,7 +188,8 @@ class FitLoss {
 double loss_unit(const TrajectoryData& data, std::size_t components);
 
 struct FitControl {
-  const CancelToken* cancel = nullptr;  // looked at between iterations
+  // Looked at between the steps of solves. What is returned then takes another solve or two, which it does not stop.
+  const CancelToken* cancel = nullptr;
   std::function<void(const train::IterationReport&)> progress;
 };
 

@@ -95,6 +95,11 @@ template <class T>
 FitLoss<T>& FitLoss<T>::operator=(FitLoss&&) noexcept = default;
 
 template <class T>
+void FitLoss<T>::stop_when(const CancelToken* cancel) {
+  parts_->control.cancel = cancel;
+}
+
+template <class T>
 std::size_t FitLoss<T>::weights() const {
   return parts_->rhs->weights().size();
 }

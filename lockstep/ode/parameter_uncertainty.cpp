@@ -88,7 +88,7 @@ struct Reduced {
 class Reduction {
  public:
   Reduction(Rhs rhs, std::span<const TrainedParameter> trained, const TrajectoryData& data, Options options,
-            const UncertaintyOptions& uncertainty)
+            const UncertaintyOptions& uncertainty, const RunControl& control)
       : rhs_(std::move(rhs)),
         trained_(trained),
         data_(data),
@@ -98,7 +98,8 @@ class Reduction {
         resets_(uncertainty.resets),
         components_(rhs_->components()),
         free_(starts_.empty() ? 0 : components_),
-        weights_(uncertainty.component_weights) {
+        weights_(uncertainty.component_weights),
+        control_(control) {
     result_.rows.columns = trained.size() + 1;
     result_.squares.resize(trained.size());
     if (!given_) return;
@@ -135,7 +136,7 @@ class Reduction {
       const auto first = begins.subspan(some.front() * components_, some.size() * components_);
       problem.initial_states.assign(first.begin(), first.end());
     }
-    const DirectionalDerivatives found = solve_along(problem, directions(some), options_);
+    const DirectionalDerivatives found = solve_along(problem, directions(some), options_, control_);
     const detail::DataRows rows(data, components_);
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (found.records[i].status == Status::success) add(data, rows, problem, found, i, some.front() + i);
@@ -217,7 +218,7 @@ class Reduction {
       }
     }
     result_.numbers += own.count();
-    result_.starts += detail::eliminate(own, free_, smallest_effect(options_));
+    result_.starts += detail::eliminate(own, free_, smallest_effect(options_), control_);
     detail::reduce(own);
     result_.rows.numbers.insert(result_.rows.numbers.end(), own.numbers.begin(), own.numbers.end());
   }
@@ -235,6 +236,7 @@ class Reduction {
   std::vector<double> given_states_;            // [trajectory][component], where nothing is free
   std::size_t components_, free_;
   std::span<const double> weights_;  // [component], or none
+  const RunControl& control_;
   Reduced result_;
 };
 
@@ -360,7 +362,8 @@ bool hold_at_bounds(std::span<const TrainedParameter> trained, const Linearised&
 
 ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const TrainedParameter> trained,
                                            std::span<const double> weights, const TrajectoryData& data,
-                                           const Options& options, const UncertaintyOptions& uncertainty) {
+                                           const Options& options, const UncertaintyOptions& uncertainty,
+                                           const RunControl& control) {
   const StandardArithmetic arithmetic;
   if (!rhs) refuse_uncertainty(ErrorKind::invalid_argument, "rhs", "none", "a right-hand side");
   check(rhs, trained, weights, data, uncertainty);
@@ -379,7 +382,7 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   Options solve = options;
   solve.precision = Precision::f64;
   Rhs at = own == 0 ? rhs : std::make_shared<AtWeights>(rhs, weights.first(own));
-  Reduced reduced = Reduction(std::move(at), trained, whole, solve, uncertainty).all();
+  Reduced reduced = Reduction(std::move(at), trained, whole, solve, uncertainty, control).all();
   result.numbers = reduced.numbers;
   result.at_bound.assign(count, ParameterUncertainty::Bound::none);
   const bool stated = uncertainty.error_size == ErrorSize::as_stated;

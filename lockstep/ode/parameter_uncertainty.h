@@ -65,9 +65,10 @@ struct ParameterUncertainty {
 // `rhs` without the parameters trained: what train_parameters() was given with `trained`. `weights` are those of fit():
 // the right-hand side's, then a number for each parameter. Solves in float64, whatever the precision of the fit. Throws
 // Error (invalid_argument) where there are no more numbers than unknowns, (unsupported) as solve_with_sensitivities()
-// and for data whose derivatives need more than 4 GB.
+// and for data whose derivatives need more than 4 GB, (cancelled) when control.cancel is requested.
 ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const TrainedParameter> trained,
                                            std::span<const double> weights, const TrajectoryData& data,
-                                           const Options& options, const UncertaintyOptions& uncertainty = {});
+                                           const Options& options, const UncertaintyOptions& uncertainty = {},
+                                           const RunControl& control = {});
 
 }  // namespace lockstep::ode

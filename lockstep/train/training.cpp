@@ -89,7 +89,22 @@ bool Training<T>::earlier_was_better() const {
 template <class T>
 IterationReport Training<T>::iterate(const Loss& loss) {
   const StandardArithmetic arithmetic;
-  return lbfgs_ ? quasi_newton(loss) : descend(loss);
+  if (!lbfgs_) return descend(loss);
+  if (!validation_) return quasi_newton(loss);
+  return undone_if_it_throws([&] { return quasi_newton(loss); });
+}
+
+// What is to be validated may throw after a step was made.
+template <class T>
+template <class Part>
+IterationReport Training<T>::undone_if_it_throws(const Part& part) {
+  TrainingState<T> before = state();
+  try {
+    return part();
+  } catch (...) {
+    restore(std::move(before));
+    throw;
+  }
 }
 
 template <class T>
@@ -147,11 +162,14 @@ IterationReport Training<T>::descend(const Loss& loss) {
   report.gradient_norm = unit_ * clip(std::span<T>(gradient_), descent_->clipping);
   require_finite(report.loss, report.gradient_norm);
   const bool fresh = watch(report.loss, state_.parameters, report);
-  rate_->observe(fresh ? std::optional(report.watched) : std::nullopt);
-  descent_->optimiser.step(state_.parameters, gradient_, report.learning_rate);
-  ++number_;
-  end_iteration(report, fresh, false);
-  return report;
+  const auto go_on = [&] {
+    rate_->observe(fresh ? std::optional(report.watched) : std::nullopt);
+    descent_->optimiser.step(state_.parameters, gradient_, report.learning_rate);
+    ++number_;
+    end_iteration(report, fresh, false);
+    return report;
+  };
+  return validation_ && ends_phase(report, fresh, false) ? undone_if_it_throws(go_on) : go_on();
 }
 
 template <class T>
@@ -186,14 +204,19 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
 }
 
 template <class T>
+bool Training<T>::ends_phase(const IterationReport& report, bool fresh, bool stalled) const {
+  const Phase& phase = phases_[state_.place.phase];
+  return stalled || state_.place.iteration + 1 == phase.iterations ||
+         (phase.target && report.watched <= *phase.target) ||
+         (phase.patience > 0 && fresh && state_.place.total - state_.best_at >= phase.patience);
+}
+
+template <class T>
 void Training<T>::end_iteration(IterationReport& report, bool fresh, bool stalled) {
   const Phase& phase = phases_[state_.place.phase];
-  const std::int64_t since_best = state_.place.total - state_.best_at;
+  report.phase_ended = ends_phase(report, fresh, stalled);
   ++state_.place.iteration;
   ++state_.place.total;
-  report.phase_ended = stalled || state_.place.iteration == phase.iterations ||
-                       (phase.target && report.watched <= *phase.target) ||
-                       (phase.patience > 0 && fresh && since_best >= phase.patience);
   last_.clear();
   if (!report.phase_ended) return;
   // Where validation decides, the last step's outcome may not have been looked at.

@@ -89,8 +89,8 @@ class Training {
 
   bool finished() const { return state_.place.phase == phases_.size(); }
   // One iteration; not to be called when finished(). Throws Error (invalid_argument) naming phase and iteration when
-  // loss or gradient are not finite; parameters and the best stay as they were before. What the loss throws passes
-  // through likewise.
+  // loss or gradient are not finite; parameters and the best stay as they were before. What the loss or the
+  // validation throws passes through likewise: the iteration can be made again, with the same bits.
   IterationReport iterate(const Loss& loss);
 
   // Losses keep their unit, but the gradients that the loss sets are those of the loss divided by `unit`, a power of
@@ -128,10 +128,13 @@ class Training {
   bool earlier_was_better() const;
   IterationReport descend(const Loss& loss);
   IterationReport quasi_newton(const Loss& loss);
+  template <class Part>
+  IterationReport undone_if_it_throws(const Part& part);
   // Notes the watched loss at `parameters`; true when it was looked at anew.
   bool watch(double loss, std::span<const T> parameters, IterationReport& report);
   bool note_if_best(double loss, std::int64_t left_out, std::span<const T> parameters);
   // `fresh`: as watch() said; `stalled`: no further step can be made.
+  bool ends_phase(const IterationReport& report, bool fresh, bool stalled) const;
   void end_iteration(IterationReport& report, bool fresh, bool stalled);
   void require_finite(double loss, double gradient_norm) const;
 

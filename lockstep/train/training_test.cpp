@@ -193,6 +193,58 @@ TEST(Training, the_best_of_all_phases_comes_out_where_validation_decides) {
   EXPECT_LT(alone.best_parameters()[0], 0.9);
 }
 
+// Calls of loss and validation throw now and then, as those that are asked to stop do; the iteration is made again, by
+// a training that continues from the state.
+TEST(Training, an_iteration_that_was_stopped_is_made_again_with_the_same_bits) {
+  const std::vector<Phase> phases{
+      {.iterations = 7, .learning_rate = {.schedule = Schedule::plateau, .rate = 0.3, .factor = 0.5, .patience = 1}},
+      {.iterations = 5, .rule = LbfgsOptions{}},
+      {.iterations = 9, .rule = OptimiserOptions{.rule = Rule::sgd}, .learning_rate = {.rate = 0.01}}};
+  struct Stop {};
+  int calls = 0, stops = 0;
+  const auto course = [&](int period) {  // 0: without stops
+    calls = stops = 0;
+    const auto may_stop = [&] {
+      if (++calls, period != 0 && calls % period == 0) {
+        ++stops;
+        throw Stop();
+      }
+    };
+    const auto loss = [&](const Place&, std::span<const double> x, std::span<double> g) {
+      may_stop();
+      g[0] = 4 * x[0] * (x[0] * x[0] - 1);
+      g[1] = 2 * (x[1] - x[0]);
+      return (x[0] * x[0] - 1) * (x[0] * x[0] - 1) + (x[1] - x[0]) * (x[1] - x[0]);
+    };
+    const auto validation = [&](const Place&, std::span<const double> x) {
+      may_stop();
+      return std::fabs(x[0] - 0.9) + std::fabs(x[1]);
+    };
+    std::optional<Training<double>> training(std::in_place, phases, std::vector{3.0, -1.0});
+    training->validate_with(validation, 2);
+    std::vector<double> numbers;
+    while (!training->finished()) {
+      try {
+        const IterationReport report = training->iterate(loss);
+        numbers.insert(numbers.end(), {report.loss, report.watched, report.learning_rate, training->parameters()[0],
+                                       training->parameters()[1], training->best_loss()});
+      } catch (const Stop&) {
+        const TrainingState<double> state = training->state();
+        training.emplace(phases, std::vector{0.0, 0.0});
+        training->validate_with(validation, 2);
+        training->restore(state);
+      }
+    }
+    return numbers;
+  };
+  const std::vector<double> expected = course(0);
+  const int all = calls;
+  for (int period = 8; period <= all; ++period) {  // each call is some run's first that throws
+    EXPECT_EQ(course(period), expected) << "every " << period << " calls";
+    EXPECT_GT(stops, 0);
+  }
+}
+
 TEST(Training, neither_patience_nor_the_plateau_counts_a_validation_loss_that_was_not_asked_again) {
   Training<double> training(
       {{.iterations = 1000,

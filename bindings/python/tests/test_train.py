@@ -278,6 +278,20 @@ def test_an_interrupted_training_keeps_the_best_so_far():
     np.testing.assert_allclose(training.loss, np.mean((training.model(X) - Y) ** 2), rtol=1e-3)  # float32
 
 
+def test_a_training_is_interrupted_within_its_first_iteration():
+    # 3,200 trajectories of 100,000 steps take a minute forth alone.
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(lockstep.Interrupted) as caught:
+        lockstep.train(t=[0, 1], u=np.linspace(1, 2, 6400).reshape(3200, 2, 1), equations={"x": "-k * x"},
+                       parameters={"k": {"start": 1}}, optimiser="adam", iterations=2, dt=1e-5, precision="f64")
+    timer.join()
+    training = caught.value.result
+    assert len(training.history["loss"]) == 0
+    assert training.parameters == {"k": 1}
+    assert not training.standard_errors and not training.errors
+
+
 @pytest.mark.parametrize("arguments, words", [
     (dict(y=None), "x and y"),
     (dict(hidden=4), "hidden: found int, expected a list"),

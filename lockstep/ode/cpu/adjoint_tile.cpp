@@ -200,6 +200,7 @@ void AdjointTile<T>::run_own_steps() {
   const auto& kernels = context_.step.kernels;
   const bool fixed = context_.step.settings.fixed;
   while (open_ != 0) {
+    stop_if_cancelled();
     StageRecord<T>& record = next_record();
     record_into(&record);
     kernels.propose(tile_, context_.step.settings);
@@ -270,6 +271,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
       if (end.status != Status::terminated && end.end_time == tile_.t[lane]) open_ &= ~(LaneMask{1} << lane);
     }
     if (open_ == 0) break;
+    stop_if_cancelled();
     StageRecord<T>& record = next_record();
     record_into(&record);
     tile_.save_due = 0;
@@ -395,6 +397,7 @@ void AdjointTile<T>::restore(std::size_t end) {
 // Lanes that did not move in the step stay where they are: their step is zero.
 template <class T>
 void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
+  stop_if_cancelled();
   const TileStep& step = steps_[index];
   std::copy_n(step.t, kTileLanes, tile_.t);
   std::copy_n(step.t_new, kTileLanes, tile_.t_new);

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/core/error.h"
+#include "lockstep/core/run_control.h"
 #include "lockstep/ode/cpu/adjoint_kernels.h"
 #include "lockstep/ode/cpu/differentiable_rhs.h"
 #include "lockstep/ode/cpu/step_record.h"
@@ -25,6 +27,9 @@ class AdjointTile {
   AdjointTile(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs, CpuTarget target,
               std::size_t memory_bytes);
 
+  // From now on forward(), backward() and sensitivities() look between steps, and throw Error (cancelled) when it is
+  // requested. Null: they go on.
+  void stop_when(const CancelToken* cancel) { cancel_ = cancel; }
   // The problem has other trajectories.
   void take_trajectories() { context_.take_stops(); }
   // Whether steps end where they must, in any trajectory.
@@ -74,6 +79,10 @@ class AdjointTile {
   std::size_t segment_end() const { return segment_first_ + segment_count_; }
 
   std::size_t workspace_bytes(const DifferentiableRhs<T>& rhs, CpuTarget target);
+  void stop_if_cancelled() const {
+    if (cancel_ == nullptr || !cancel_->requested()) return;
+    throw Error(ErrorKind::cancelled, {.found = "derivatives stopped by their caller"});
+  }
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
@@ -142,6 +151,7 @@ class AdjointTile {
   SolveContext<T> context_;
   const DifferentiableTile<T>& rhs_;
   const DifferentiableTile<T>* directional_;  // null with an explicit method
+  const CancelToken* cancel_ = nullptr;
   std::shared_ptr<Recorder<T>> recorder_;
   const AdjointKernels<T>& adjoint_;
   RecordPlan plan_;

@@ -35,6 +35,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   pending_.clear();
   pending_directional_.clear();
   for (std::size_t step = steps_.size(); step-- > 0;) {
+    stop_if_cancelled();
     if (step < segment_first_) restore(step + 1);
     const std::size_t at = step - segment_first_;
     reverse_step(steps_[step], segment_[at], at == 0 ? nullptr : &segment_[at - 1], states_bar);

@@ -203,6 +203,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   std::vector<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
+    stop_if_cancelled();
     if (index < segment_first_ || index >= segment_end()) restore(std::min(steps_.size(), index + plan_.segment_steps));
     const TileStep& step = steps_[index];
     const StageRecord<T>& stages = segment_[index - segment_first_];

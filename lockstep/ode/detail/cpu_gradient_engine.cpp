@@ -149,6 +149,12 @@ class Engine final : public GradientEngine {
     std::vector<T> states_bar;        // [lane][time][component]
     AlignedBuffer<T> gradient;        // [weight]
     GroupSum* sum = nullptr;
+    const CancelToken* cancel = nullptr;
+
+    void stop_if_cancelled() const {
+      if (cancel == nullptr || !cancel->requested()) return;
+      throw Error(ErrorKind::cancelled, {.found = "a gradient stopped by its caller"});
+    }
   };
 
   static bool counts(Status status) { return status == Status::success || status == Status::terminated; }
@@ -189,6 +195,8 @@ class Engine final : public GradientEngine {
     std::atomic<std::size_t> next{0};
     run_on_threads(plan_.threads, [&](int thread) {
       Worker& mine = worker(thread);
+      mine.tile.stop_when(control.cancel);
+      mine.cancel = control.cancel;
       for (std::size_t place = next++; place < groups_; place = next++) {
         const std::size_t group = order_[place];
         mine.sum = &sums_[group];
@@ -198,7 +206,7 @@ class Engine final : public GradientEngine {
         std::fill(mine.sum->parameters.begin(), mine.sum->parameters.end(), 0.0);
         const std::size_t end = std::min(tiles_, (group + 1) * tiles_per_group_);
         for (std::size_t tile = group * tiles_per_group_; tile < end; ++tile) {
-          if (control.cancelled()) throw Error(ErrorKind::cancelled, {.found = "a gradient stopped by its caller"});
+          mine.stop_if_cancelled();
           body(mine, tile);
         }
       }
@@ -293,6 +301,7 @@ class Engine final : public GradientEngine {
   // False when a trajectory is too long for its record: the tile keeps checkpoints.
   bool differentiate_samples(Worker& worker) {
     for (std::size_t trajectory = 0; trajectory < problem_.trajectories(); ++trajectory) {
+      worker.stop_if_cancelled();
       if (!worker.sample->forward(trajectory)) {
         worker.sum->loss = 0;
         worker.sum->left_out = 0;

@@ -48,7 +48,7 @@ typename FitLoss<T>::Parts::Result FitLoss<T>::Parts::evaluate_placed(std::optio
   take_weights(at);
   // Losses of whole trajectories are looked at, not followed downhill.
   const bool looks = &solver == &whole || &solver == &validation;
-  const Gradients& gradients = looks ? solver->evaluate_loss(weights) : solver->evaluate(weights);
+  const Gradients& gradients = looks ? solver->evaluate_loss(weights, control) : solver->evaluate(weights, control);
   note(gradients);
   return {gradients.loss + (starts && !looks ? loss_of_starts(of, phase, gradients) : 0), gradients};
 }
@@ -83,7 +83,7 @@ typename FitLoss<T>::Parts::Result FitLoss<T>::Parts::shoot(std::size_t at_phase
                                                             std::span<T> gradient) {
   const std::size_t count = rhs->weights().size(), n = rhs->components();
   take_weights(at);
-  const Result result = shooting_of(at_phase).evaluate(weights, states(at), by_states);
+  const Result result = shooting_of(at_phase).evaluate(weights, states(at), by_states, control);
   const detail::DataRows rows(data, n);
   by_starts.assign(starts ? data.trajectories * n : 0, 0.0);
   for (std::size_t start = 0; start < by_starts.size(); ++start) {

@@ -39,6 +39,7 @@ struct FitLoss<T>::Parts {
   std::span<const TrajectoryRecord> records;  // of the last evaluation; the solver's
   std::size_t left_out = 0;
   std::optional<std::size_t> good_phase;  // the one that has had a loss before
+  RunControl control;
 
   using Result = detail::Shooting::Result;
 

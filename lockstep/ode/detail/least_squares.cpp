@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/core/error.h"
+
 namespace lockstep::ode::detail {
 
 namespace {
@@ -45,11 +47,12 @@ void reduce(Rows& rows) {
   rows.numbers.resize(count * rows.columns);
 }
 
-std::size_t eliminate(Rows& rows, std::size_t count, double smallest) {
+std::size_t eliminate(Rows& rows, std::size_t count, double smallest, const RunControl& control) {
   std::size_t used = 0;
   std::vector<double> squares(count);
   for (std::size_t k = 0; k < count; ++k) squares[k] = square_below(rows, 0, k);
   for (std::size_t k = 0; k < count && used < rows.count(); ++k) {
+    if (control.cancelled()) throw Error(ErrorKind::cancelled, {.found = "least squares stopped by their caller"});
     const double square = square_below(rows, used, k);
     if (square > smallest * smallest * squares[k]) reflect(rows, used++, k, square);
   }

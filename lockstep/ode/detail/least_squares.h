@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "lockstep/core/run_control.h"
+
 namespace lockstep::ode::detail {
 
 // [row][column].
@@ -24,7 +26,8 @@ void reduce(Rows& rows);
 // What the rows say of the other columns when the first `count` are free: multiplied likewise so that these have
 // numbers in their first rows alone, which are cut off with the columns. Returns how many rows that are: one for each
 // of the columns but those that depend on the ones before them, up to `smallest` of their length.
-std::size_t eliminate(Rows& rows, std::size_t count, double smallest);
+// Looks at `control` between columns: throws Error (cancelled).
+std::size_t eliminate(Rows& rows, std::size_t count, double smallest, const RunControl& control = {});
 
 // rows = U diag(values) V^T of a square matrix, values descending (one-sided Jacobi, which has small ones to their own
 // relative accuracy: Demmel & Veselic 1992). `left` is U diag(values).

@@ -128,7 +128,7 @@ Shooting& Shooting::operator=(Shooting&&) noexcept = default;
 std::vector<std::string> Shooting::explain() const { return parts_->solver->explain(); }
 
 Shooting::Result Shooting::evaluate(std::span<const double> weights, std::span<const double> states,
-                                    std::span<double> by_state) {
+                                    std::span<double> by_state, const RunControl& control) {
   Parts& parts = *parts_;
   const std::size_t n = parts.components, count = parts.segments.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -136,7 +136,7 @@ Shooting::Result Shooting::evaluate(std::span<const double> weights, std::span<c
   }
   std::fill(parts.gap_slopes.begin(), parts.gap_slopes.end(), 0.0);
   parts.solver->set_initial_states(parts.starts);
-  const Gradients& gradients = parts.solver->evaluate(weights);
+  const Gradients& gradients = parts.solver->evaluate(weights, control);
   double loss = gradients.loss;
   std::fill(by_state.begin(), by_state.end(), 0.0);
   for (std::size_t i = 0; i < count; ++i) {

@@ -34,7 +34,8 @@ class Shooting {
     double loss;
     const Gradients& gradients;
   };
-  Result evaluate(std::span<const double> weights, std::span<const double> states, std::span<double> by_state);
+  Result evaluate(std::span<const double> weights, std::span<const double> states, std::span<double> by_state,
+                  const RunControl& control = {});
   std::vector<std::string> explain() const;
 
  private:
