@@ -22,6 +22,17 @@ namespace {
 
 using ode::ReverseTileView;
 
+// Zeros where the system does not read it.
+template <class System, class T>
+struct RoundedTime {
+  explicit RoundedTime(const double* t) {
+    if constexpr (systems::kDependsOnTime<System>) {
+      for (int lane = 0; lane < kTileLanes; ++lane) of_lane[lane] = static_cast<T>(t[lane]);
+    }
+  }
+  alignas(64) T of_lane[kTileLanes] = {};
+};
+
 template <class System, class T>
 void reverse_system(const ReverseTileView<T>& tile) {
   const hn::ScalableTag<T> d;
@@ -29,10 +40,7 @@ void reverse_system(const ReverseTileView<T>& tile) {
   using Dual = DualLane<L>;
   constexpr int n = System::kComponents, m = System::kParameters;
   const bool by_time = systems::kDependsOnTime<System> && tile.time_bar != nullptr;
-  alignas(64) T time[kTileLanes] = {};
-  if constexpr (systems::kDependsOnTime<System>) {
-    for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
-  }
+  const RoundedTime<System, T> time(tile.t);
   for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
     for (int direction = 0; direction < n + m + (by_time ? 1 : 0); ++direction) {
       typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
@@ -41,7 +49,7 @@ void reverse_system(const ReverseTileView<T>& tile) {
       };
       for (int c = 0; c < n; ++c) u[c] = seed(tile.in + c * kTileLanes, c);
       for (int q = 0; q < m; ++q) p[q] = seed(tile.parameters + q * kTileLanes, n + q);
-      const typename Dual::V t(hn::Load(d, time + lane), L::set(direction == n + m ? T(1) : T(0)));
+      const typename Dual::V t(hn::Load(d, time.of_lane + lane), L::set(direction == n + m ? T(1) : T(0)));
       systems::evaluate_at<System, Dual>(t, u, p, du);
       T* const bar = lane + (direction < n       ? tile.in_bar + direction * kTileLanes
                              : direction < n + m ? tile.parameter_bar + (direction - n) * kTileLanes
@@ -53,18 +61,16 @@ void reverse_system(const ReverseTileView<T>& tile) {
   }
 }
 
-// State, direction and time of registers from `lane` on, as lanes whose slope is along the direction: see
-// StateFunction::directional_f64(). seed(index) is a register's own slope, of component or parameter `index`.
+// A register's lanes from `lane` on, their slopes along the direction that StateFunction::directional_f64() tells of.
+// value(row, index) loads one, which is component or then parameter `index`, or none with -1.
 template <class Along, class System, class T, class Value>
-HWY_INLINE void derivative_along(const double* t, const T* in, const T* parameters, int lane, const Value& value,
+HWY_INLINE void derivative_along(const T* time, const T* in, const T* parameters, int lane, const Value& value,
                                  typename Along::V* du) {
   constexpr int n = System::kComponents, m = System::kParameters;
   typename Along::V u[n], p[m > 0 ? m : 1];
   for (int c = 0; c < n; ++c)
     u[c] = {value(in + c * kTileLanes + lane, c), value(in + (n + c) * kTileLanes + lane, -1)};
   for (int q = 0; q < m; ++q) p[q] = {value(parameters + q * kTileLanes + lane, n + q), Along::L::zero()};
-  alignas(64) T time[kTileLanes];
-  for (int i = 0; i < kTileLanes; ++i) time[i] = static_cast<T>(t[i]);
   const typename Along::V t_along = {value(time + lane, -1), value(in + 2 * n * kTileLanes + lane, -1)};
   systems::evaluate_at<System, Along>(t_along, u, p, du);
 }
@@ -73,10 +79,11 @@ template <class System, class T>
 void evaluate_along(const TileView<T>& tile) {
   const hn::ScalableTag<T> d;
   using L = HwyLane<decltype(d)>;
+  const RoundedTime<System, T> time(tile.t);
   for (int lane = 0; lane < tile.lanes; lane += static_cast<int>(hn::Lanes(d))) {
     typename DualLane<L>::V du[System::kComponents];
     const auto value = [&](const T* row, int) { return hn::Load(d, row); };
-    derivative_along<DualLane<L>, System>(tile.t, tile.in, tile.parameters, lane, value, du);
+    derivative_along<DualLane<L>, System>(time.of_lane, tile.in, tile.parameters, lane, value, du);
     for (int c = 0; c < System::kComponents; ++c) hn::Store(du[c].slope, d, tile.out + c * kTileLanes + lane);
   }
 }
@@ -86,13 +93,14 @@ void reverse_along(const ReverseTileView<T>& tile) {
   const hn::ScalableTag<T> d;
   using L = HwyLane<decltype(d)>;
   constexpr int n = System::kComponents, m = System::kParameters;
+  const RoundedTime<System, T> time(tile.t);
   for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
     for (int direction = 0; direction < n + m; ++direction) {
       typename DualLane<DualLane<L>>::V du[n];
       const auto value = [&](const T* row, int index) {
         return typename DualLane<L>::V(hn::Load(d, row), L::set(index == direction ? T(1) : T(0)));
       };
-      derivative_along<DualLane<DualLane<L>>, System>(tile.t, tile.in, tile.parameters, lane, value, du);
+      derivative_along<DualLane<DualLane<L>>, System>(time.of_lane, tile.in, tile.parameters, lane, value, du);
       T* const bar = lane + (direction < n ? tile.in_bar + direction * kTileLanes
                                            : tile.parameter_bar + (direction - n) * kTileLanes);
       auto sum = hn::Load(d, bar);
