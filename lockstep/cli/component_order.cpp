@@ -1,8 +1,10 @@
 #include "lockstep/cli/component_order.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
@@ -10,20 +12,28 @@
 namespace lockstep::cli {
 namespace {
 
-// The component that a net's output is called as, or the derivative of; empty for another name.
-std::string component_of(const std::string& name, const std::vector<std::string>& components) {
+// What a net's outputs may be called, by what each is: a component, or the derivative of one.
+std::map<std::string, std::string> components_of_outputs(const std::vector<std::string>& components) {
+  std::map<std::string, std::string> of;
   for (const std::string& component : components) {
-    const std::array<std::string, 5> forms{component, "d" + component, "d" + component + "_dt", "d" + component + "/dt",
-                                           component + "_dot"};
-    if (std::ranges::find(forms, name) != forms.end()) return component;
+    for (const std::string& name :
+         {component, "d" + component, "d" + component + "_dt", "d" + component + "/dt", component + "_dot"}) {
+      of.try_emplace(name, component);
+    }
   }
-  return {};
+  return of;
+}
+
+bool are_permuted(std::vector<std::string> names, std::vector<std::string> others) {
+  std::ranges::sort(names);
+  std::ranges::sort(others);
+  return names == others;
 }
 
 void require_order(const char* what, const std::vector<std::string>& components,
                    const std::vector<std::string>& named_as, std::span<const nn::Feature> features,
                    const std::string& where, const std::filesystem::path& net) {
-  if (named_as == components || !std::ranges::is_permutation(named_as, components)) return;
+  if (named_as == components || !are_permuted(named_as, components)) return;
   std::vector<std::string_view> names;
   for (const nn::Feature& feature : features) names.push_back(feature.name);
   const std::vector<std::string_view> wanted(components.begin(), components.end());
@@ -40,7 +50,11 @@ void require_component_order(const std::vector<std::string>& components, std::sp
                              const std::filesystem::path& net) {
   std::vector<std::string> in, out;
   for (const nn::Feature& feature : inputs) in.push_back(feature.name);
-  for (const nn::Feature& feature : outputs) out.push_back(component_of(feature.name, components));
+  const std::map<std::string, std::string> known = components_of_outputs(components);
+  for (const nn::Feature& feature : outputs) {
+    const auto component = known.find(feature.name);
+    out.push_back(component == known.end() ? std::string() : component->second);  // empty: another name
+  }
   require_order("input", components, in, inputs, where, net);
   require_order("output", components, out, outputs, where, net);
 }

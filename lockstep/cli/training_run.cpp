@@ -386,7 +386,8 @@ class Run {
   // The losses of all that was trained on and watched; where there is no time for that, the best one of the training.
   std::string final_text(std::span<const T> best) {
     try {
-      std::string text = task_.loss_text() + " " + short_number(task_.final_loss(best)) + task_.left_out_text();
+      std::string text = task_.loss_text() + " " + short_number(task_.final_loss(best));
+      text += task_.left_out_text();  // of the last loss
       if (const auto validation = task_.final_validation_loss(best)) {
         text += ", " + short_number(*validation) + " on the validation data" + task_.left_out_text();
       }

@@ -283,39 +283,20 @@ std::size_t run_end(const std::vector<ScheduledStep>& steps, std::size_t first) 
   return end;
 }
 
-// Rows of the tile that steps and stores from number `first` on read.
-std::vector<bool> rows_read_from(const Graph& graph, const Schedule& schedule, std::size_t first) {
-  std::vector<bool> rows(schedule.rows);
-  const auto note = [&](std::uint8_t base, std::size_t row, std::size_t width) {
-    for (std::size_t i = 0; i < width && base == kTileBase; ++i) rows[row + i] = true;
-  };
-  const std::vector<std::size_t> widths = graph.widths();
-  for (std::size_t at = first; at < schedule.steps.size(); ++at) {
-    const ScheduledStep& step = schedule.steps[at];
-    const ScheduledOperand* const operands[] = {&step.a, &step.b, &step.c};
-    const std::vector<std::size_t>& read = step.node->inputs;
-    const std::size_t count = step.copies ? 1 : std::min(read.size(), std::size(operands));
-    for (std::size_t i = 0; i < count; ++i) {
-      if (operands[i]->constants != nullptr) continue;
-      note(operands[i]->base, operands[i]->row, step.copies ? step.width : widths[read[i]]);
-    }
-  }
-  for (const auto& [port, row, base] : schedule.stores) note(base, row, graph.outputs[port].width);
-  return rows;
-}
-
 // The steps from `first` to before `end`.
 template <class T>
 GeneratedSteps generate_run(const Graph& graph, const Schedule& schedule, std::size_t first, std::size_t end,
                             CpuTarget target) {
   const std::vector<ScheduledStep>& steps = schedule.steps;
   const bool all = first == 0 && end == steps.size();
-  const std::vector<bool> read = all ? std::vector<bool>(schedule.rows) : rows_read_from(graph, schedule, end);
+  const auto is_read_later = [&](std::size_t row) {
+    return !all && schedule.last_read[row] != Schedule::kNeverRead && schedule.last_read[row] >= end;
+  };
   std::map<RowAt, std::size_t> stored_by;
   for (std::size_t i = first; i < end; ++i) {
     const std::size_t made = std::holds_alternative<Reduce>(steps[i].node->operation) ? 1 : steps[i].width;
     for (std::size_t row = steps[i].out; row < steps[i].out + made; ++row) {
-      if (steps[i].out_base == kOutputBase || read[row]) stored_by[{steps[i].out_base, row}] = i;
+      if (steps[i].out_base == kOutputBase || is_read_later(row)) stored_by[{steps[i].out_base, row}] = i;
     }
   }
   LaneRun<T> run(stored_by);

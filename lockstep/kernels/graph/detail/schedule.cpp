@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,7 @@ class Scheduling {
       const Place place = place_[graph_.outputs[port].value];
       made_.stores.push_back({port, layout_.row(place), layout_.base(place)});
     }
+    note_last_reads();
     summarise();
     return std::move(made_);
   }
@@ -275,6 +277,24 @@ class Scheduling {
     // A number gathered costs some eight multiply-adds: one in each round of the search, and each coefficient.
     const std::size_t rounds = static_cast<std::size_t>(std::bit_width(table.knots.size() - 1)) + 1;
     made_.cost += 8 * static_cast<double>(rounds + table.outputs * table.powers());
+  }
+
+  void note_last_reads() {
+    made_.last_read.assign(made_.rows, Schedule::kNeverRead);
+    const auto note = [&](std::uint8_t base, std::size_t row, std::size_t width, std::size_t reader) {
+      if (base == kTileBase) std::fill_n(made_.last_read.begin() + static_cast<std::ptrdiff_t>(row), width, reader);
+    };
+    for (std::size_t i = 0; i < made_.steps.size(); ++i) {
+      const ScheduledStep& step = made_.steps[i];
+      const ScheduledOperand* const operands[] = {&step.a, &step.b, &step.c};
+      const std::vector<std::size_t>& read = step.node->inputs;
+      const std::size_t count = step.copies ? 1 : std::min(read.size(), std::size(operands));
+      for (std::size_t o = 0; o < count; ++o) {
+        if (operands[o]->constants != nullptr) continue;
+        note(operands[o]->base, operands[o]->row, step.copies ? step.width : know_.widths[read[o]], i);
+      }
+    }
+    for (const auto& [port, row, base] : made_.stores) note(base, row, graph_.outputs[port].width, made_.steps.size());
   }
 
   void summarise() {

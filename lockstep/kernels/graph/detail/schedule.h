@@ -47,6 +47,10 @@ struct Schedule {
   std::vector<PortRows> stores;  // output ports in the tile
   std::vector<ScheduledStep> steps;
   std::size_t rows = 0;  // of all values that live at one time
+  // [row]: the number of the last step that reads it; that of all steps where an output port does, kNeverRead where
+  // nothing does.
+  static constexpr std::size_t kNeverRead = ~std::size_t(0);
+  std::vector<std::size_t> last_read;
   double cost = 0;       // of one sample in numbers of fused multiply-adds, roughly
   std::string summary;   // what was fused, merged and dropped, for people
 };
