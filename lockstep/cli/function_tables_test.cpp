@@ -291,6 +291,12 @@ TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
               ElementsAre("the range of k's input t % 2.5 is not watched: it is no component or parameter"));
   EXPECT_THAT(notes("k(x^2)"),
               ElementsAre("the range of k's input x^2 is not watched: it is no component or parameter"));
+  EXPECT_THAT(
+      set_up_in("[rhs]\ntables = { k = { at = [0, 2], values = [1, 2] }, l = { at = [0, 3], values = [1, 2] }, "
+                "m = { at = [0, 4], values = [1, 2] } }\nequations = { x = \"k(t - 1) + l(t - 1) + m(t - 1)\" }\n"
+                "[ensemble]\ninitial_state = [0]\n[time]\nspan = [1, 3]\n")
+          .notes,
+      ElementsAre("the range of k's, l's and m's input t - 1 is not watched: it is no component or parameter"));
 }
 
 TEST_F(FunctionTables, clamped_guards_leave_them_as_they_are) {

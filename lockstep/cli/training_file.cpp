@@ -11,6 +11,7 @@
 #include "lockstep/cli/training_phases.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/detail/activation_list.h"
+#include "lockstep/ode/detail/steps_of_resets.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/rhs.h"
 
@@ -273,7 +274,7 @@ void read_rhs(const TomlValue& file, TrainingFile& training) {
 
 // A step ends where its trajectory is reset.
 void require_own_steps(const TrainingFile& training, const ProblemFile& solver) {
-  constexpr const char* kOwn = "each trajectory's own adaptive steps, which end where it is reset";
+  constexpr const char* kOwn = ode::detail::kStepsOfResets;
   for (const TrainingPhase& phase : training.phases) {
     if (phase.dt)
       throw Error(ErrorKind::invalid_argument,

@@ -148,7 +148,33 @@ void note_time(std::vector<KnownTimes>& times, const std::string& net, const Fea
   times.push_back({net, feature.minimum, feature.maximum, table != nullptr});
 }
 
-void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched) {
+// An input that no input of the model tells of, and the nets or tables that read it.
+struct OtherInput {
+  std::string range, input;  // "range of ", "input t - lag"
+  std::vector<std::string> readers;
+
+  std::string text() const {
+    std::string text = range;
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      text += (i == 0 ? "" : i + 1 < readers.size() ? ", " : " and ") + readers[i] + "'s";
+    }
+    return text + " " + input;
+  }
+};
+
+void note_other(std::vector<OtherInput>& others, const std::string& range, const std::string& input,
+                const std::string& reader) {
+  const auto known = std::ranges::find_if(
+      others, [&](const OtherInput& other) { return other.range == range && other.input == input; });
+  if (known == others.end()) {
+    others.push_back({range, input, {reader}});
+  } else if (std::ranges::find(known->readers, reader) == known->readers.end()) {
+    known->readers.push_back(reader);
+  }
+}
+
+void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched,
+            std::vector<OtherInput>& others) {
   const std::set<std::string> made = made_by(calls, model);
   Calls known;
   std::ranges::copy_if(calls, std::back_inserter(known),
@@ -170,8 +196,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         }
         if (!source) {
           if (port.features.size() == 1 && is_remainder_within(model, port.value, feature)) continue;
-          const std::string other = range + net + "'s input " + texts[std::min(argument, texts.size() - 1)];
-          if (std::ranges::find(watched.other, other) == watched.other.end()) watched.other.push_back(other);
+          note_other(others, range, "input " + texts[std::min(argument, texts.size() - 1)], net);
           continue;
         }
         Feature& read = watched.inputs[source->port].features[source->index];
@@ -180,7 +205,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
       }
     }
   }
-  if (known.size() < calls.size()) watched.other.push_back(range + net + "'s input that holds what it returns");
+  if (known.size() < calls.size()) note_other(others, range, "input that holds what it returns", net);
 }
 
 // Names that no value of the model has.
@@ -269,7 +294,9 @@ WatchedInputs watched_inputs(const Model& model, Watch watch) {
   if (model.calls.empty()) return watched;
   model.validate();
   const Sources sources(model);
-  for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, watched);
+  std::vector<OtherInput> others;
+  for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, watched, others);
+  for (const OtherInput& other : others) watched.other.push_back(other.text());
   return watched;
 }
 

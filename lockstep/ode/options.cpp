@@ -9,6 +9,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/ode/detail/save_rows.h"
+#include "lockstep/ode/detail/steps_of_resets.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/problem.h"
 
@@ -115,8 +116,7 @@ void detail::validate(const Problem& problem, const Options& options, SaveRows r
   }
   if (options.control != StepControl::per_trajectory && !problem.resets.empty()) {
     const bool fixed = options.control == StepControl::fixed;
-    refuse("control", std::string(fixed ? "fixed" : "common") + " with resets",
-           "each trajectory's own adaptive steps, which end where it is reset",
+    refuse("control", std::string(fixed ? "fixed" : "common") + " with resets", detail::kStepsOfResets,
            fixed ? "use per_trajectory control, without dt" : "use per_trajectory control");
   }
   if (!options.stops.empty() || !problem.impulses.empty()) {

@@ -11,6 +11,7 @@
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/detail/segments.h"
+#include "lockstep/ode/detail/steps_of_resets.h"
 
 namespace lockstep::ode::detail {
 
@@ -179,7 +180,7 @@ void require_resets(const StateFunction& rhs, const FitOptions& options) {
   const auto require = [](const std::string& field, const Options& steps) {
     if (steps.control == StepControl::per_trajectory) return;
     refuse(field, std::string(steps.control == StepControl::fixed ? "fixed" : "common") + " with resets",
-           "each trajectory's own adaptive steps, which end where it is reset", "use per_trajectory control");
+           kStepsOfResets, "use per_trajectory control");
   };
   require("options.solve.control", options.solve);
   for (std::size_t i = 0; i < options.phases.size(); ++i) {
