@@ -98,7 +98,8 @@ class TrainStopTest(ToolTest):
         code, out, err = self.stopped("phase 1 of 1", "coarse.toml")
         self.assertEqual(code, 143, err)
         self.assertIn("trained, but stopped before how good that is was known: --resume finds out", err)
-        self.assertRegex(out, r"result: sum of squared errors a trajectory, averaged \S+\nk = (0\.9999|1\.0000)\d* \(from 0\.8\)")
+        self.assertRegex(out, r"result: sum of squared errors a trajectory, averaged \S+\n"
+                              r"k = (0\.9999|1\.0000)\d* \(from 0\.8\)")
         self.assertNotIn("interval", out)
         self.assertLessEqual({"decay_checkpoint.h5", "decay_loss.csv", "decay_rhs.h5"}, self.names())
         self.assertFalse([name for name in self.names() if name.endswith(".part")])
