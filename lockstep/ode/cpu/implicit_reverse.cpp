@@ -1,9 +1,29 @@
 // The way back through stages that a linearly implicit method solves for, as docs/adjoint.md derives it.
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "lockstep/ode/cpu/adjoint_tile.h"
 
 namespace lockstep::ode::cpu {
+namespace {
+
+// Numbers to which a sweep adds. Infinite entries of J counted as 0 in the step, and so do their derivatives: where the
+// sweep adds what is not finite nothing is added.
+template <class T>
+class FiniteSums {
+ public:
+  explicit FiniteSums(std::span<T> sums) : sums_(sums), before_(sums.begin(), sums.end()) {}
+  void drop_what_is_not_finite() const {
+    for (std::size_t at = 0; at < sums_.size(); ++at) sums_[at] = sums_[at] * 0 == 0 ? sums_[at] : before_[at];
+  }
+
+ private:
+  std::span<T> sums_;
+  std::vector<T> before_;
+};
+
+}  // namespace
 
 // The factors that the step's stages were solved with.
 template <class T>
@@ -41,6 +61,7 @@ void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& r
   const bool has_parameters = context_.parameters() != 0;
   std::byte* const cotangents =
       directional_cotangents_.data() + pending_directional_.size() * directional_->cotangent_bytes();
+  const FiniteSums<T> state_sums(bar_.y.span()), parameter_sums(parameter_bar_.span());
   directional_->reverse({.t = t_linear_,
                          .in = direction_of(stage, record),
                          .parameters = has_parameters ? tile_.parameters.data() : nullptr,
@@ -50,6 +71,8 @@ void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& r
                          .record = nullptr,
                          .cotangents = cotangents},
                         workspace_.data());
+  state_sums.drop_what_is_not_finite();
+  parameter_sums.drop_what_is_not_finite();
   pending_directional_.push_back({nullptr, cotangents});
 }
 

@@ -27,23 +27,28 @@ class LinearLanes {
 
   LinearLanes(const LinearTile<T>& tile, int v) : tile_(tile), n_(tile.components), v_(static_cast<std::size_t>(v)) {}
 
-  // J becomes 1/gamma - h J.
+  // J becomes 1/gamma - h J, where entries of h J count that are finite; so do those of f_t.
   HWY_INLINE void shift(T inverse_gamma, V h) const {
     const V minus_h = hn::Neg(h);
     for (std::size_t i = 0; i < n_; ++i) {
       for (std::size_t j = 0; j < n_; ++j) {
         T* const at = entry(i, j);
-        hn::Store(
-            i == j ? L::fma(minus_h, hn::Load(d_, at), hn::Set(d_, inverse_gamma)) : hn::Mul(minus_h, hn::Load(d_, at)),
-            d_, at);
+        const V without = i == j ? hn::Set(d_, inverse_gamma) : hn::Zero(d_);
+        const V entry_of_j = hn::Load(d_, at);
+        hn::Store(finite_or(i == j ? L::fma(minus_h, entry_of_j, without) : hn::Mul(minus_h, entry_of_j), without), d_,
+                  at);
       }
+      T* const by_time = tile_.by_time + i * kTileLanes + v_;
+      hn::Store(finite_or(hn::Load(d_, by_time), hn::Zero(d_)), d_, by_time);
     }
   }
 
   HWY_INLINE void factor() const {
     for (std::size_t k = 0; k < n_; ++k) {
       choose_pivot(k);
-      const V inverse = hn::Div(hn::Set(d_, T(1)), hn::Load(d_, entry(k, k)));
+      const V pivot = hn::Load(d_, entry(k, k));
+      // Infinity has no inverse: 0 would hold the component still.
+      const V inverse = L::fma(pivot, hn::Zero(d_), hn::Div(hn::Set(d_, T(1)), pivot));
       hn::Store(inverse, d_, entry(k, k));
       for (std::size_t i = k + 1; i < n_; ++i) eliminate(k, i, inverse);
     }
@@ -84,6 +89,10 @@ class LinearLanes {
   }
 
  private:
+  static HWY_INLINE V finite_or(V x, V otherwise) {
+    return hn::IfThenElse(hn::Eq(hn::Mul(x, hn::Zero(d_)), hn::Zero(d_)), x, otherwise);
+  }
+
   HWY_INLINE T* entry(std::size_t i, std::size_t j) const { return tile_.matrix + (i * n_ + j) * kTileLanes + v_; }
 
   // The first row of those with the largest entry in column k, and puts it in row k's place.

@@ -146,6 +146,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     add_derivative(*directional_,
                    {.t = t_linear_, .in = direction_of(i, record), .cotangents = directional_cotangents_.data()},
                    y.data(), along.data());
+    for (T& change : along.span()) change = change * 0 == 0 ? change : 0;  // as infinite entries of J counted
     add_scaled(rows, bar_.h, along.data(), k_dot);
     for (const auto& term : context_.tableau.couplings[i].terms) {
       std::fill_n(scale, kTileLanes, term.weight);

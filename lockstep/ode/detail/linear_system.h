@@ -8,7 +8,8 @@
 
 namespace lockstep::ode::detail {
 
-// (1/gamma - h J) x = b. Every operation is rounded; products that are added are fused.
+// (1/gamma - h J) x = b. Every operation is rounded; products that are added are fused. Entries of h J that are not
+// finite count as 0.
 template <class T>
 class LinearSystem {
  public:
@@ -16,7 +17,11 @@ class LinearSystem {
   LinearSystem(std::vector<std::vector<T>> jacobian, T inverse_gamma, T h) : w_(std::move(jacobian)) {
     const std::size_t n = w_.size();
     for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) w_[i][j] = i == j ? std::fma(-h, w_[i][j], inverse_gamma) : -h * w_[i][j];
+      for (std::size_t j = 0; j < n; ++j) {
+        const T without = i == j ? inverse_gamma : 0;
+        const T entry = i == j ? std::fma(-h, w_[i][j], without) : -h * w_[i][j];
+        w_[i][j] = std::isfinite(entry) ? entry : without;
+      }
     }
     for (std::size_t k = 0; k < n; ++k) {
       std::size_t pivot = k;
@@ -25,7 +30,8 @@ class LinearSystem {
       }
       std::swap(w_[k], w_[pivot]);
       pivots_.push_back(pivot);
-      w_[k][k] = 1 / w_[k][k];
+      // Infinity has no inverse: 0 would hold the component still.
+      w_[k][k] = std::fma(w_[k][k], T(0), 1 / w_[k][k]);
       for (std::size_t i = k + 1; i < n; ++i) {
         w_[i][k] *= w_[k][k];
         if (w_[i][k] == 0) continue;

@@ -187,6 +187,7 @@ class ReferenceTrajectory {
   void run_implicit_stages(double h) {
     const auto s = static_cast<std::size_t>(tableau_.stages);
     auto [by_state, by_time] = (*jacobian_)(here().behind, y_);
+    for (T& slope : by_time) slope = std::isfinite(slope) ? slope : 0;
     const LinearSystem<T> system(std::move(by_state), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
     for (std::size_t i = 1; i + 1 < s; ++i) {
       std::vector<T> right = k_[0];
