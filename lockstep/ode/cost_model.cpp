@@ -131,13 +131,13 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
   const EvaluationCost rhs = detail::cost_of(*problem.rhs);
   // A Jacobian counts as an evaluation for each component, each with its derivative.
   const bool implicit = tableau.is_linearly_implicit();
-  const double evaluations = tableau.evaluations() + (implicit ? 2 * n : 0);
-  const double linear = implicit ? n * n * n / 3 + (stages - 2) * n * n : 0;
+  work.evaluations = options.control == StepControl::fixed ? tableau.evaluations() : tableau.adaptive_evaluations();
+  const double evaluations = work.evaluations + (implicit ? 2 * n : 0);
+  const double linear = implicit ? n * n * n / 3 + (stages - 1) * n * n : 0;
   work.net_operations = evaluations * rhs.nets;
   work.operations =
       work.net_operations + evaluations * rhs.rest + n * stages * (stages + 1) / 2 + linear + kStepControl;
   work.cuda_kernel = kernel_of(problem);
-  work.evaluations = tableau.evaluations();
   work.components = n;
   work.layers = rhs.layers;
   work.neurons = rhs.neurons;

@@ -466,14 +466,6 @@ TEST(LinearlyImplicit, a_singular_system_is_a_rejected_step_alone) {
   EXPECT_GT(solution.record(1).rejected, 0);
 }
 
-TEST(LinearlyImplicit, evaluations_are_eight_an_attempt) {
-  Problem problem = oscillators(1);
-  problem.save_times.clear();
-  const Solution solution = solve(problem, options_for(Precision::f64));
-  const TrajectoryRecord& record = solution.record(0);
-  EXPECT_EQ(record.evaluations, 2 + 8 * (record.accepted + record.rejected));
-}
-
 TEST(LinearlyImplicit, what_cannot_be_had_says_so) {
   Problem problem = oscillators(2);
   const Options options = options_for(Precision::f64);

@@ -23,6 +23,13 @@ LOCKSTEP_LANE_FN typename LD::V combine_errors(typename LD::V square5, typename 
   return LD::mul(square5, ratio);
 }
 
+// Of two estimates, as sums of squares: the larger one, and the second where it is NaN. (The first is NaN with the new
+// state alone, which has a check of its own.)
+template <class L>
+LOCKSTEP_LANE_FN typename L::V larger_error(typename L::V first, typename L::V second) {
+  return L::select(L::le(second, first), first, second);
+}
+
 // Zero while every component of the new state is finite, NaN after one that is not.
 template <class L>
 LOCKSTEP_LANE_FN typename L::V add_finite_check(typename L::V sum, typename L::V y1) {
@@ -131,6 +138,13 @@ LOCKSTEP_LANE_FN typename LD::V smallest_step(typename LD::V t, typename LD::V t
   return LD::mul(LD::set(0x1p-50), LD::max(LD::abs(t), LD::mul(LD::set(0x1p-40), LD::abs(t_end))));
 }
 
+// Whether the middle of a step is looked at: not in less than 2^-30 of the time. What decays within such a step could
+// not be followed in all cases, times being too coarse for it, and is passed over.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::M has_a_middle(typename LD::V h, typename LD::V t, typename LD::V t_end) {
+  return LD::lt(LD::mul(LD::set(0x1p20), smallest_step<LD>(t, t_end)), LD::abs(h));
+}
+
 // Of a step that all share: at the spacing of times at the span's end, so that who asks for less is left behind soon.
 template <class LD>
 LOCKSTEP_LANE_FN typename LD::V smallest_shared_step(typename LD::V t, typename LD::V t_end) {
@@ -187,4 +201,12 @@ LOCKSTEP_LANE_FN typename LD::V interpolant_weight(const double* p, int degree, 
   typename LD::V weight = LD::set(p[degree - 1]);
   for (int m = degree - 2; m >= 0; --m) weight = LD::fma(weight, theta, LD::set(p[m]));
   return LD::mul(weight, theta);
+}
+
+// Its derivative by theta: sum over m of (m + 1) p[m] theta^m.
+template <class LD>
+LOCKSTEP_LANE_FN typename LD::V interpolant_slope(const double* p, int degree, typename LD::V theta) {
+  typename LD::V slope = LD::set(degree * p[degree - 1]);
+  for (int m = degree - 2; m >= 0; --m) slope = LD::fma(slope, theta, LD::set((m + 1) * p[m]));
+  return slope;
 }

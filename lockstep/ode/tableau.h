@@ -23,6 +23,15 @@ namespace lockstep::ode {
 //
 // and k_1, which only these equations read, is f(t, Y_2) = f(t, y0) for the first of them. This is Hairer & Wanner II,
 // IV.7, equation 7.25, with u_i = h k_i of our k_{i+1}.
+//
+// Where a component decays within a small part of h its embedded error vanishes, as 1/(h lambda), whatever the state
+// does between the step's ends. Adaptive steps therefore look at the interpolant u in their middle too (Steinebach
+// 2024, Rodas5Pr): with the defect d = f(t + h/2, u) - u' there,
+//
+//   (1/gamma - h J) x = h d
+//
+// is the other error, and the larger of the two norms counts. An interpolant that is off by e has d = J e - e': of what
+// decays fast x is -e, of the rest some gamma h e', both in the state's units and of the same order in h as the error.
 struct Tableau {
   std::string_view name;       // "tsit5": how options name it
   std::string_view title;      // "Tsitouras 5(4)", for people
@@ -48,8 +57,9 @@ struct Tableau {
   std::span<const double> time_weights;  // [stages], d_i
 
   bool is_linearly_implicit() const { return gamma != 0; }
-  // Of the right-hand side, by an attempted step.
+  // Of the right-hand side, by an attempted step of a fixed size, and by an adaptive one.
   int evaluations() const { return stages - (is_linearly_implicit() ? 2 : 1); }
+  int adaptive_evaluations() const { return evaluations() + (is_linearly_implicit() ? 1 : 0); }
   double a_at(int i, int j) const {
     return a[static_cast<std::size_t>(i) * static_cast<std::size_t>(stages + interpolant_stages) +
              static_cast<std::size_t>(j)];

@@ -164,7 +164,9 @@ struct SolveContext {
   std::size_t save_points() const { return save_points_; }
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
-  int evaluations() const { return tableau.source->evaluations(); }  // by an attempt
+  int evaluations() const {  // by an attempt
+    return step.settings.fixed ? tableau.source->evaluations() : tableau.source->adaptive_evaluations();
+  }
   std::size_t workspace_bytes() const {
     return function_bytes() + (jacobian ? LinearTile<T>::bytes(components_) : std::size_t{0});
   }

@@ -56,7 +56,8 @@ struct Checkpoint {
   AlignedBuffer<T> y, k_first;  // [component][lane]
 };
 
-// Stands for a right-hand side and keeps the arguments of its evaluations in the StageRecord it is pointed at.
+// Stands for a right-hand side and keeps the arguments of its evaluations in the StageRecord it is pointed at; what
+// follows a step's stages, as a look at its error, leaves no trace.
 template <class T>
 class Recorder final : public TileFunction<T> {
  public:
@@ -71,7 +72,7 @@ class Recorder final : public TileFunction<T> {
   std::size_t stages() const { return stage_; }
   std::size_t workspace_bytes() const override { return rhs_->workspace_bytes(); }
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
-    if (record_ == nullptr) return rhs_->evaluate(tile, workspace);
+    if (record_ == nullptr || stage_ * size_ == record_->arguments.size()) return rhs_->evaluate(tile, workspace);
     std::copy_n(tile.in, size_, record_->arguments.data() + stage_ * size_);
     if (record_->recorded.empty()) {
       rhs_->evaluate(tile, workspace);

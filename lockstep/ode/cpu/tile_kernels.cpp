@@ -225,6 +225,53 @@ void solve_stage(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_
 }
 
 template <class T>
+LaneMask lanes_with_a_middle(const TileState<T>& s) {
+  const DoubleTag d;
+  LaneMask lanes = 0;
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d)))
+    lanes |=
+        mask_bits(d, has_a_middle<LD>(hn::Load(d, s.h_try + v), hn::Load(d, s.t + v), hn::Load(d, s.t_end + v)), v);
+  return lanes;
+}
+
+// Sums of squares, as error_sums() has them, of the error that the interpolant has in the middle of the step
+// (tableau.h); the larger ones stay in `out`. Nothing reads linear.by_time any more.
+template <class T>
+void middle_sums(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h, const LinearTile<T>& linear,
+                 T* HWY_RESTRICT out) {
+  using D = hn::ScalableTag<T>;
+  using L = HwyLane<D>;
+  const D d;
+  const auto& terms = settings.tableau->middle_slope.terms;
+  const std::size_t row = s.components * kTileLanes;
+  T* const defect = linear.by_time;
+  combine(s, settings.tableau->middle, h, s.scratch.data());
+  stage_times(s.t, s.h_try, 0.5, s.t_stage, s.lanes);
+  settings.rhs->evaluate({s.t_stage, s.scratch.data(), s.parameters.data(), defect, s.lanes}, s.workspace);
+  const auto rtol = hn::Set(d, settings.rtol);
+  const LaneMask counted = lanes_with_a_middle(s);
+  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
+    for (std::size_t at = static_cast<std::size_t>(v); at < row; at += kTileLanes) {
+      const T* const k = s.k.data() + at;
+      auto slope = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, k + terms[0].stage * row));
+      for (std::size_t i = 1; i < terms.size(); ++i)
+        slope = L::fma(hn::Set(d, terms[i].weight), hn::Load(d, k + terms[i].stage * row), slope);
+      hn::Store(hn::Mul(hn::Load(d, h + v), hn::Sub(hn::Load(d, defect + at), slope)), d, defect + at);
+    }
+    LinearLanes<T>(linear, v).solve(defect);
+    auto sum = hn::Zero(d);
+    for (std::size_t c = 0; c < s.components; ++c) {
+      const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
+      const auto scale = error_scale<L>(hn::Load(d, s.y.data() + at), hn::Load(d, s.y1.data() + at), rtol,
+                                        hn::Set(d, settings.atol[c]));
+      sum = add_square<L>(sum, hn::Load(d, defect + at), scale);
+    }
+    sum = hn::IfThenElseZero(lanes_of(d, counted, v), sum);
+    hn::Store(larger_error<L>(hn::Load(d, out + v), sum), d, out + v);
+  }
+}
+
+template <class T>
 void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   const ode::Tableau& tableau = *settings.tableau->source;
   alignas(64) T h_memory[kTileLanes];
@@ -253,6 +300,7 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   finite_checks(s, checks);
   if (!settings.fixed) {
     error_sums(s, settings.tableau->error, settings, h, sums);
+    if (linear) middle_sums(s, settings, h, *linear, sums);
     if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
   }
   if (tableau.error3.empty()) {

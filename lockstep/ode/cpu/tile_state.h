@@ -11,6 +11,7 @@
 #include "lockstep/kernels/tile.h"
 #include "lockstep/ode/detail/stop_times.h"
 #include "lockstep/ode/jacobian_tile.h"
+#include "lockstep/ode/numerics.h"
 #include "lockstep/ode/state_function.h"
 #include "lockstep/ode/tableau.h"
 
@@ -42,6 +43,7 @@ struct LoweredTableau {
   // Of a linearly implicit method.
   T inverse_gamma = 0;
   std::vector<StageSum<T>> couplings;  // [stages]
+  StageSum<T> middle, middle_slope;    // of the interpolant in the middle of a step, and its derivative by theta
   std::vector<T> time_weights;         // [stages]
 };
 
@@ -144,6 +146,13 @@ LoweredTableau<T>::LoweredTableau(const Tableau& tableau) : source(&tableau) {
         break;
       }
     }
+  }
+  if (!tableau.is_linearly_implicit()) return;
+  using D = ScalarLane<double>;
+  for (const std::size_t j : interpolant_stages) {
+    const double* p = &tableau.interpolant[j * degree];
+    middle.terms.push_back({j, static_cast<T>(scalar::interpolant_weight<D>(p, tableau.interpolant_degree, 0.5))});
+    middle_slope.terms.push_back({j, static_cast<T>(scalar::interpolant_slope<D>(p, tableau.interpolant_degree, 0.5))});
   }
 }
 

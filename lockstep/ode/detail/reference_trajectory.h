@@ -75,7 +75,7 @@ class ReferenceTrajectory {
   // The mean square of its scaled error. Stages at the step's end are evaluated at t_last.
   double attempt(double h, double t_last) {
     run_stages(h, t_last);
-    return error_squared(h);
+    return error_squared(h, t_end_);
   }
   // True where an event ends it.
   bool accept(const scalar::StepProposal<ScalarLane<double>>& step) {
@@ -188,7 +188,7 @@ class ReferenceTrajectory {
     const auto s = static_cast<std::size_t>(tableau_.stages);
     auto [by_state, by_time] = (*jacobian_)(here().behind, y_);
     for (T& slope : by_time) slope = std::isfinite(slope) ? slope : 0;
-    const LinearSystem<T> system(std::move(by_state), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
+    system_.emplace(std::move(by_state), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
     for (std::size_t i = 1; i + 1 < s; ++i) {
       std::vector<T> right = k_[0];
       if (i > 1) right = evaluate(stage_time(static_cast<int>(i), h), combine(h, row(static_cast<int>(i))));
@@ -198,21 +198,23 @@ class ReferenceTrajectory {
           right[c] = std::fma(weight, k_[stage][c], right[c]);
         if (time_weight != 0) right[c] = std::fma(time_weight * static_cast<T>(h), by_time[c], right[c]);
       }
-      system.solve(right);
+      system_->solve(right);
       k_[i] = std::move(right);
     }
   }
 
-  // Mean square of the scaled error over components.
-  double error_squared(double h) const {
+  T scale_of(std::size_t c) const {
+    return scalar::error_scale<ScalarLane<T>>(y_[c], y1_[c], static_cast<T>(options_.rtol),
+                                              static_cast<T>(options_.atol_of(c)));
+  }
+  // Mean square of the scaled error over components, of a step on the way to `limit`.
+  double error_squared(double h, double limit) {
     const auto sum_of = [&](std::span<const double> weights) {
       T sum = 0;
       const auto estimate = terms(weights);
       for (std::size_t c = 0; c < y_.size(); ++c) {
         const T error = weighted_sum(estimate, c);
-        const T scale = scalar::error_scale<ScalarLane<T>>(y_[c], y1_[c], static_cast<T>(options_.rtol),
-                                                           static_cast<T>(options_.atol_of(c)));
-        sum = scalar::add_square<ScalarLane<T>>(sum, static_cast<T>(h) * error, scale);
+        sum = scalar::add_square<ScalarLane<T>>(sum, static_cast<T>(h) * error, scale_of(c));
       }
       return static_cast<double>(sum);
     };
@@ -220,10 +222,39 @@ class ReferenceTrajectory {
     for (const T x : y1_) check = scalar::add_finite_check<ScalarLane<T>>(check, x);
     const double over_n = 1.0 / static_cast<double>(y_.size());
     double square = sum_of(tableau_.error);
+    if (system_) square = scalar::larger_error<D>(square, middle_squared(h, limit));
     if (!tableau_.error3.empty()) square = scalar::combine_errors<D>(square, sum_of(tableau_.error3));
     return std::fma(square, over_n, static_cast<double>(check));
   }
 
+  // The same of the interpolant's error in the middle of the step, as a sum: of the solution of W x = h (f - u').
+  double middle_squared(double h, double limit) {
+    constexpr double kMiddle = 0.5;
+    std::vector<Term> slopes;
+    const int degree = tableau_.interpolant_degree;
+    for (const auto& [stage, weight] : interpolant_terms(kMiddle)) {
+      const double* p = &tableau_.interpolant[stage * static_cast<std::size_t>(degree)];
+      slopes.push_back({stage, static_cast<T>(scalar::interpolant_slope<D>(p, degree, kMiddle))});
+    }
+    std::vector<T> x = evaluate(std::fma(kMiddle, h, t_), combine(h, interpolant_terms(kMiddle)));
+    for (std::size_t c = 0; c < y_.size(); ++c) x[c] = static_cast<T>(h) * (x[c] - weighted_sum(slopes, c));
+    if (!scalar::has_a_middle<D>(h, t_, limit)) return 0;
+    system_->solve(x);
+    T sum = 0;
+    for (std::size_t c = 0; c < y_.size(); ++c) sum = scalar::add_square<ScalarLane<T>>(sum, x[c], scale_of(c));
+    return static_cast<double>(sum);
+  }
+
+  std::vector<Term> interpolant_terms(double theta) const {
+    std::vector<Term> weights;
+    const int degree = tableau_.interpolant_degree;
+    for (int j = 0; j < tableau_.stages + tableau_.interpolant_stages; ++j) {
+      const double* p = &tableau_.interpolant[static_cast<std::size_t>(j * degree)];
+      if (std::all_of(p, p + degree, [](double x) { return x == 0; })) continue;
+      weights.push_back({static_cast<std::size_t>(j), static_cast<T>(scalar::interpolant_weight<D>(p, degree, theta))});
+    }
+    return weights;
+  }
   std::vector<T> interpolate(double h, double theta) {
     if (theta == 1) return y1_;
     const int total = tableau_.stages + tableau_.interpolant_stages;
@@ -234,14 +265,7 @@ class ReferenceTrajectory {
       }
       interpolant_ready_ = true;
     }
-    std::vector<Term> weights;
-    const int degree = tableau_.interpolant_degree;
-    for (int j = 0; j < total; ++j) {
-      const double* p = &tableau_.interpolant[static_cast<std::size_t>(j * degree)];
-      if (std::all_of(p, p + degree, [](double x) { return x == 0; })) continue;
-      weights.push_back({static_cast<std::size_t>(j), static_cast<T>(scalar::interpolant_weight<D>(p, degree, theta))});
-    }
-    return combine(h, weights);
+    return combine(h, interpolant_terms(theta));
   }
 
   // Save points at exactly t, from y; used at the start.
@@ -453,7 +477,7 @@ class ReferenceTrajectory {
       const auto [limit, before] = limit_at(stops_, t_, t_end_);
       const auto step = scalar::propose_adaptive_step<D>(has_stops_, t_, limit, h, max_step_);
       run_stages(step.h, step.last ? before : step.t_new);
-      const double error = error_squared(step.h);
+      const double error = error_squared(step.h, limit);
       const auto decision = scalar::decide_step<D>(error, step.h, log_error, after_rejection, beta1, beta2);
       h = decision.h_next;
       after_rejection = !decision.accept;
@@ -486,6 +510,7 @@ class ReferenceTrajectory {
   const Tableau& tableau_;
   ReferenceFunction<T> rhs_;
   std::optional<ReferenceJacobian<T>> jacobian_;
+  std::optional<LinearSystem<T>> system_;  // of the step attempted
   std::optional<ReferenceFunction<T>> event_;
   std::vector<ResettingFunction> resets_;
   double t_, t_start_, t_end_, t_last_ = 0;
