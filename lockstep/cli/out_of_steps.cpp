@@ -50,15 +50,6 @@ std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, co
   return attempts(*reached);
 }
 
-// Whether float32 is what makes steps so many: float64 gets as far in a third of them. Its rounding of states then is
-// as large as the tolerance, or its time too coarse for what the right-hand side makes of it.
-bool is_too_coarse(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
-                   const ode::TrajectoryRecord& record, const RunControl& control) {
-  if (options.precision != Precision::f32 || attempts(record) < kFewest) return false;
-  const ode::Problem one = problem.selection({trajectory});
-  return steps_to(record.end_time, one, options, attempts(record) / 3, control).has_value();
-}
-
 bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
               const ode::TrajectoryRecord& record, const RunControl& control) {
   if (attempts(record) < kFewest || ode::method(options.method).is_linearly_implicit()) return false;
@@ -111,6 +102,13 @@ std::string advice_of_methods(const ode::Problem& problem, const ode::Options& o
          " in place of " + count_text(record.evaluations) + " evaluations, or ";
 }
 
+// "0.3505 of 1", with as many digits as tell the two apart.
+std::string share_text(double reached, double end) {
+  int digits = 4;
+  while (digits < 17 && reached != end && rounded_text(reached, digits) == rounded_text(end, digits)) ++digits;
+  return rounded_text(reached, digits) + " of " + rounded_text(end, digits);
+}
+
 // Two digits, upwards: 312,345 becomes 320,000.
 std::string some(double steps) {
   const double unit = std::pow(10.0, std::floor(std::log10(steps)) - 1);
@@ -118,6 +116,13 @@ std::string some(double steps) {
 }
 
 }  // namespace
+
+bool float32_is_too_coarse(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                           const ode::TrajectoryRecord& record, const RunControl& control) {
+  if (options.precision != Precision::f32 || attempts(record) < kFewest) return false;
+  const ode::Problem one = problem.selection({trajectory});
+  return steps_to(record.end_time, one, options, attempts(record) / 3, control).has_value();
+}
 
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
                                  const ode::TrajectoryRecord& record, const RunControl& control) {
@@ -127,9 +132,9 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   if (!(share > 0) || attempts(record) == 0) return plain;
   const double all = static_cast<double>(attempts(record)) / share;
   const bool tells_all = all < 1e9;
-  const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(record.end_time, 4) +
-                           " of " + rounded_text(end, 4) + " in " + count_text(attempts(record)) + " steps";
-  if (is_too_coarse(problem, options, trajectory, record, control)) {
+  const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + share_text(record.end_time, end) +
+                           " in " + count_text(attempts(record)) + " steps";
+  if (float32_is_too_coarse(problem, options, trajectory, record, control)) {
     return "float32 is too coarse here: " + came +
            ", and float64 in less than a third of them; take precision f64, or loosen the tolerances";
   }

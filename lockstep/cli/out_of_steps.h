@@ -26,4 +26,9 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
                                  const std::filesystem::path& result, const RunControl& control);
 
+// Whether float32 is what makes a trajectory's steps so many: float64 gets as far in a third of them. Its rounding of
+// states then is as large as the tolerance, or its time too coarse for what the right-hand side makes of it.
+bool float32_is_too_coarse(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                           const ode::TrajectoryRecord& record, const RunControl& control = {});
+
 }  // namespace lockstep::cli

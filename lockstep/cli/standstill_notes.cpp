@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -23,6 +24,33 @@ std::string small_text(const std::vector<ode::SmallComponent>& components, const
          "; take a smaller atol (a list has one for each component), say " + atol;
 }
 
+std::string faded_text(const std::vector<ode::FadedComponent>& components, const std::vector<std::string>& names) {
+  if (components.empty()) return {};
+  std::string of;
+  for (const ode::FadedComponent& one : components) {
+    of += (of.empty() ? "" : "; ") + names.at(one.component) + " ends at " + rounded_text(one.end, 2) +
+          ", with an absolute tolerance of " + rounded_text(one.atol, 2);
+  }
+  return "what ends below atol and below the roundings of float32 beside it may have any sign, and over many decades "
+         "of "
+         "time the wrong one may run away while the status is success: " +
+         of + "; take precision f64, or a smaller atol";
+}
+
+// Of a trajectory that got to its end.
+std::string coarse_text(const ode::EndSample& ends) {
+  constexpr std::int64_t kMany = 2'000;
+  const auto* const longest = ends.longest();
+  if (longest == nullptr || ends.options().control == ode::StepControl::fixed) return {};
+  const ode::TrajectoryRecord& record = longest->record;
+  const std::int64_t attempts = std::int64_t{record.accepted} + record.rejected;
+  if (attempts < kMany || !float32_is_too_coarse(ends.problem(), ends.options(), longest->trajectory, record))
+    return {};
+  return "float32 is too coarse here: trajectory " + count_text(longest->trajectory) + " took " + count_text(attempts) +
+         " steps, " + count_text(record.rejected) +
+         " of them rejected, and float64 less than a third of them; take precision f64, or loosen the tolerances";
+}
+
 }  // namespace
 
 std::vector<std::string> standstill_notes(const ode::EndSample& ends, const std::vector<std::string>& names) {
@@ -36,6 +64,8 @@ std::vector<std::string> standstill_notes(const ode::EndSample& ends, const std:
                     "deviation from what is large");
   }
   if (std::string small = small_text(ends.small_components(), names); !small.empty()) notes.push_back(std::move(small));
+  if (std::string faded = faded_text(ends.faded_components(), names); !faded.empty()) notes.push_back(std::move(faded));
+  if (std::string coarse = coarse_text(ends); !coarse.empty()) notes.push_back(std::move(coarse));
   return notes;
 }
 

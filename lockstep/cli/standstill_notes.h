@@ -8,8 +8,9 @@
 
 namespace lockstep::cli {
 
-// A note for each component that float32 held still, and one of those that are small beside their tolerance; `names`
-// are the components'.
+// A note for each component that float32 held still, one of those that are small beside their tolerance, one of those
+// that ended so, and one where float32 is why steps were many (it solves a trajectory again in float64); `names` are
+// the components'.
 std::vector<std::string> standstill_notes(const ode::EndSample& ends, const std::vector<std::string>& names);
 
 }  // namespace lockstep::cli

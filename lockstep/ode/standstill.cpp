@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/methods.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode {
@@ -116,7 +117,7 @@ void EndSample::look_at(const SolutionBlock& block) {
   for (std::size_t i = (block.first + stride_ - 1) / stride_ * stride_; i < block.first + block.count; i += stride_) {
     const std::size_t row = i - block.first;
     const TrajectoryRecord& record = block.records[row];
-    if (!ended_well(record) || record.accepted == 0) continue;
+    if (record.status == Status::cancelled || record.accepted == 0) continue;
     const T* const state = ends + row * components;
     const std::lock_guard lock(mutex_);
     ends_.push_back({i, record, {state, state + components}});
@@ -161,11 +162,42 @@ std::vector<SmallComponent> EndSample::small_components() const {
   return found;
 }
 
+std::vector<FadedComponent> EndSample::faded_components() const {
+  constexpr double kRoundings = 0x1p-20;  // sixteen of them
+  if (options_.precision != Precision::f32 || options_.control == StepControl::fixed) return {};
+  if (!method(options_.method).is_linearly_implicit()) return {};
+  const std::size_t components = problem_.rhs->components();
+  std::vector<FadedComponent> found;
+  for (std::size_t c = 0; c < components; ++c) {
+    FadedComponent faded{c, 0, options_.atol_of(c)};
+    for (const End& end : ends_) {
+      if (!ended_well(end.record)) continue;
+      const double start = std::fabs(problem_.initial_states[end.trajectory * components + c]);
+      double beside = 0;
+      for (const double state : end.state) beside = std::max(beside, std::fabs(state));
+      const double size = std::fabs(end.state[c]);
+      if (start >= bound(c) && size < std::min(faded.atol, kRoundings * beside)) faded.end = std::max(faded.end, size);
+    }
+    if (faded.end != 0) found.push_back(faded);
+  }
+  return found;
+}
+
+const EndSample::End* EndSample::longest() const {
+  const auto attempts = [](const End& end) { return std::int64_t{end.record.accepted} + end.record.rejected; };
+  const End* longest = nullptr;
+  for (const End& end : ends_) {
+    const bool well = end.record.status == Status::success || end.record.status == Status::terminated;
+    if (well && (longest == nullptr || attempts(end) > attempts(*longest))) longest = &end;
+  }
+  return longest;
+}
+
 std::vector<Standstill> EndSample::standstills() const {
   if (options_.precision != Precision::f32) return {};
   std::vector<End> ends;
   for (const End& end : ends_) {
-    if (end.record.accepted >= kFewestSteps && ends.size() < kMost) ends.push_back(end);
+    if (ended_well(end.record) && end.record.accepted >= kFewestSteps && ends.size() < kMost) ends.push_back(end);
   }
   const std::size_t lanes = ends.size(), components = problem_.rhs->components();
   if (lanes == 0) return {};

@@ -33,6 +33,15 @@ struct SmallComponent {
   double atol = 0;
 };
 
+// A component that was large once and ends below its absolute tolerance, and below what float32 resolves beside another
+// component, by a linearly implicit method: an error may change its sign, which a step much longer than its decay does
+// not undo.
+struct FadedComponent {
+  std::size_t component = 0;
+  double end = 0;  // magnitude, the largest of such trajectories
+  double atol = 0;
+};
+
 // Hands everything on to another sink, and keeps how some of the trajectories ended and how large components were.
 class EndSample : public SolutionSink {
  public:
@@ -51,13 +60,20 @@ class EndSample : public SolutionSink {
   // After the solve: none where steps are fixed, or where a mean step at a trajectory's first rate goes that far: it
   // may have been large between its save points.
   std::vector<SmallComponent> small_components() const;
+  // After the solve, of trajectories that ended well; none in float64, and where steps are fixed.
+  std::vector<FadedComponent> faded_components() const;
 
- private:
   struct End {
     std::size_t trajectory;
     TrajectoryRecord record;
     std::vector<double> state;  // [component]
   };
+  // Of the trajectories that were looked at and ended well the one of the most attempts; null without any.
+  const End* longest() const;
+  const Problem& problem() const { return problem_; }
+  const Options& options() const { return options_; }
+
+ private:
   struct Small {
     std::size_t component;
     double largest;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 
@@ -120,6 +121,34 @@ TEST(SmallComponents, are_none_that_were_large_between_what_was_saved) {
   const Rhs grows =
       function<1>("grows", [](auto t, const auto& u, const auto&, auto& du) { du[0] = 10.0 * u[0] + 0.0 * t; });
   EXPECT_TRUE(small_components_of(grows, {1e-9}, {2}, options).empty());
+}
+
+// u0 decays beside a component that stays; a linearly implicit method's steps are then much longer than the decay.
+TEST(FadedComponents, are_those_that_float32_cannot_tell_from_zero) {
+  Problem problem;
+  problem.rhs = differentiable_function<2>("fades", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = -1 * u[0];
+    du[1] = 0 * u[1];
+  });
+  problem.initial_states = {1, 1};
+  const auto faded = [&](double end, const char* method, Precision precision, double atol) {
+    problem.end_times = problem.save_times = {end};
+    Options options{.method = method, .precision = precision};
+    options.atol = atol;
+    Solution solution(precision, 1, 2, problem.save_times, false);
+    MemorySink sink(solution);
+    EndSample ends(sink, problem, options);
+    solve(problem, options, ends);
+    return ends.faded_components();
+  };
+  const auto found = faded(16, "rodas5p", Precision::f32, 1e-6);  // exp(-16) is 1.1e-7
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].component, 0u);
+  EXPECT_LT(found[0].end, 1e-6);
+  EXPECT_TRUE(faded(10, "rodas5p", Precision::f32, 1e-6).empty());
+  EXPECT_TRUE(faded(16, "rodas5p", Precision::f32, 1e-10).empty());
+  EXPECT_TRUE(faded(16, "rodas5p", Precision::f64, 1e-6).empty());
+  EXPECT_TRUE(faded(16, "tsit5", Precision::f32, 1e-6).empty());
 }
 
 }  // namespace
