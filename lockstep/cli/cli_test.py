@@ -240,6 +240,15 @@ file = "stiff.h5"
         self.write("pole.toml", self.path("stiff.toml").read_text().replace("-1000 * x", "log(-x)"))
         out = self.succeed("solve", "pole.toml", "--overwrite")
         self.assertIn("became NaN or infinite\n", out)
+        out = self.succeed("solve", "pole.toml", "--method", "rodas5p", "--dt", "0.1", "--overwrite")
+        self.assertIn("steps of 0.1 may lead stages out of where it is finite: try dt = 0.05, or tolerances", out)
+
+    def test_what_runs_on_cpus_alone_is_explained_without_gpus(self):
+        self.write("stiff.toml", '[rhs]\nsystem = "robertson"\n[time]\nspan = [0, 40]\n[method]\nname = "rodas5p"\n'
+                                 '[output]\nfile = "stiff.h5"\n')
+        out = self.succeed("explain", "stiff.toml")
+        self.assertIn("- engine cpu: linearly implicit methods run on CPUs; cost model: ", out)
+        self.assertNotRegex(out, "GPU|CUDA|cuda|NVIDIA")
 
     def test_a_failing_pilot_and_steps_that_cannot_suffice_are_told_beforehand(self):
         self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")

@@ -1,8 +1,18 @@
 #include "lockstep/cli/ended_early.h"
 
 #include "lockstep/cli/text.h"
+#include "lockstep/ode/methods.h"
 
 namespace lockstep::cli {
+namespace {
+
+// What decays is no matter of a linearly implicit method's steps.
+std::string too_long_for(const std::string& method) {
+  if (ode::method(method).is_linearly_implicit()) return " may lead stages out of where it is finite";
+  return " may be too long for " + method + " to be stable";
+}
+
+}  // namespace
 
 std::string advice_on(ode::Status status, const ode::Options& options) {
   const bool fixed = options.control == ode::StepControl::fixed;
@@ -11,8 +21,8 @@ std::string advice_on(ode::Status status, const ode::Options& options) {
       return "steps fell below the spacing of time itself: the solution may end there";
     case ode::Status::not_finite:
       return std::string("the right-hand side or the state became NaN or infinite") +
-             (fixed ? "; steps of " + number_text(options.dt) + " may be too long for " + options.method +
-                          " to be stable: try dt = " + number_text(options.dt / 2) + ", or tolerances in place of dt"
+             (fixed ? "; steps of " + number_text(options.dt) + too_long_for(options.method) +
+                          ": try dt = " + number_text(options.dt / 2) + ", or tolerances in place of dt"
                     : "");
     case ode::Status::too_many_steps:
       return std::string("raise method.max_steps, or ") + (fixed ? "take larger steps" : "loosen the tolerances");

@@ -94,6 +94,15 @@ void choose_engine(const Problem& problem, const Options& options, Explanation& 
   const KnownFigures& known = known_figures();
   const Calibration* const measured = known.measured ? &*known.measured : nullptr;
   const double cpu_seconds = predict_cpu_seconds(work, target, result.threads, measured);
+  if (method(options.method).is_linearly_implicit() && !options.device.uses_cuda()) {
+    result.engine = detail::plan_devices(problem, options).engine;
+    result.reasons.insert(result.reasons.begin(),
+                          "engine " + result.engine +
+                              ": linearly implicit methods run on CPUs; cost model: " + rounded_text(cpu_seconds, 2) +
+                              " s (figures " + cpu_figures_text(target, work.precision, measured) + ") for " +
+                              steps_text(work) + (options.control == StepControl::fixed ? "" : ", a guess"));
+    return;
+  }
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
   std::string line = "cost model: " + rounded_text(cpu_seconds, 2) + " s on the CPU (figures " +

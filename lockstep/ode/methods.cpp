@@ -25,9 +25,10 @@ constexpr OtherName kOtherNames[] = {{"rk45", "dopri5"},   {"ode45", "dopri5"}, 
                                      {"rkf45", "dopri5"},  {"rk23", "bs3"},     {"ode23", "bs3"},   {"dp8", "dop853"},
                                      {"dopri8", "dop853"}, {"ode78", "vern7"},  {"ode89", "vern9"}, {"rkc", "rkc20"},
                                      {"rock2", "rkc20"},   {"rock4", "rkc20"}};
-constexpr std::string_view kImplicit[] = {"bdf",      "radau",    "radau5",   "lsoda",  "cvode",  "rodas5",
-                                          "rodas4",   "ros3p",    "ode15s",   "ode23s", "ode23t", "ode23tb",
-                                          "kvaerno5", "kvaerno3", "kvaerno4", "trbdf2", "gear",   "rosenbrock23"};
+constexpr std::string_view kImplicit[] = {"bdf",      "radau",    "radau5",    "lsoda",  "cvode",  "rodas5",
+                                          "rodas4",   "ros3p",    "ode15s",    "ode23s", "ode23t", "ode23tb",
+                                          "kvaerno5", "kvaerno3", "kvaerno4",  "trbdf2", "gear",   "rosenbrock23",
+                                          "stiff",    "implicit", "rosenbrock"};
 
 std::string remedy_for(std::string_view name) {
   std::string small(name);

@@ -23,6 +23,10 @@ _PLACES = {
                  ("rhs", ""): "equations"},
 }
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_ALGEBRAIC = "M u' = f and algebraic equations are not solved: give the derivative of each component"
+_DERIVED = "leave it out: Jacobians of equations, nets and systems are derived, exact"
+_NOT_NEEDED = {"mass": _ALGEBRAIC, "mass_matrix": _ALGEBRAIC, "M": _ALGEBRAIC, "jac": _DERIVED, "jacobian": _DERIVED,
+               "jac_sparsity": _DERIVED, "jac_prototype": _DERIVED}  # words of other programs
 _OWN = {"save": "save_at", "span": "t_span", "initial_state": "u0", "file": "output"}  # of files
 
 
@@ -60,6 +64,8 @@ def _error(function: str, name: str, known: list[str], kind: str) -> Error:
 
 
 def _remedy(name: str, known: list[str], kind: str) -> str:
+    if name in _NOT_NEEDED:
+        return _NOT_NEEDED[name]
     place = _lockstep.place_of_word(name, kind)
     if kind == "problem":
         if name in ("model", "system", "equations") or place is not None and place[0] == "rhs" and place[1] in (
