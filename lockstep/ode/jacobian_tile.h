@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "lockstep/ode/state_function.h"
 
@@ -19,6 +20,10 @@ class JacobianTile {
   // aligned.
   virtual void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+
+  // A copy whose weights can be set, [StateFunction::weights()]; null where it has none of its own.
+  virtual std::shared_ptr<JacobianTile> with_own_weights() const { return nullptr; }
+  virtual void set_weights(std::span<const T> /*weights*/) {}
 };
 
 // The function's own, or one made of its transposed derivative: a row a component, and by the time a difference

@@ -277,8 +277,10 @@ class GraphNet : public StateFunction {
 
   template <class T>
   std::shared_ptr<const JacobianTile<T>> jacobian(CpuTarget target) const {
-    if (detail::has_layers(graph_) || !takes_pieces_in_place()) return nullptr;
-    return jacobians_.get<T>(target, [&] { return detail::graph_jacobian<T>(graph_, pieces_, components_, target); });
+    if (!takes_pieces_in_place()) return nullptr;
+    return jacobians_.get<T>(target, [&] {
+      return detail::graph_jacobian<T>(graph_, options_.weight_places, pieces_, components_, target);
+    });
   }
 
   graph::Graph graph_;

@@ -65,7 +65,7 @@ class StateFunction {
   virtual std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget) const { return nullptr; }
 
-  // Its Jacobian where that is to be had for less than by the transpose, of a function without weights; null: not.
+  // Its Jacobian where that is to be had for less than by the transpose; null: not.
   virtual std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget) const { return nullptr; }
 

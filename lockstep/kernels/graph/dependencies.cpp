@@ -17,7 +17,8 @@ void unite(Set& set, const Set& other) {
 
 class Dependencies {
  public:
-  explicit Dependencies(const Graph& graph) : graph_(graph), widths_(graph.widths()), sets_(widths_.size()) {
+  Dependencies(const Graph& graph, CountedWeights counted)
+      : graph_(graph), counted_(counted), widths_(graph.widths()), sets_(widths_.size()) {
     std::size_t features = 0;
     for (const Port& port : graph.inputs) features += port.width;
     words_ = (features + 63) / 64;
@@ -45,6 +46,10 @@ class Dependencies {
         [&]<class Op>(const Op& operation) {
           if constexpr (std::is_same_v<Op, Dense>) {
             const std::vector<Set>& read = sets_[node.inputs[0]];
+            if (counted_ == CountedWeights::all) {
+              unite_all(made, read);
+              return;
+            }
             for (std::size_t j = 0; j < operation.outputs; ++j) {
               for (std::size_t k = 0; k < operation.inputs; ++k) {
                 if (operation.weights[j * operation.inputs + k] != 0) unite(made[j], read[k]);
@@ -59,9 +64,7 @@ class Dependencies {
             for (std::size_t i = 0; i < made.size(); ++i) made[i] = sets_[node.inputs[0]][operation.indices[i]];
           } else if constexpr (std::is_same_v<Op, Softmax> || std::is_same_v<Op, Reduce> ||
                                std::is_same_v<Op, LayerNormalise> || std::is_same_v<Op, Interpolate>) {
-            Set all(words_);
-            for (const Set& set : sets_[node.inputs[0]]) unite(all, set);
-            for (Set& set : made) set = all;
+            unite_all(made, sets_[node.inputs[0]]);
           } else {  // element by element
             for (const std::size_t input : node.inputs) {
               for (std::size_t i = 0; i < made.size(); ++i) unite(made[i], sets_[input][widths_[input] == 1 ? 0 : i]);
@@ -71,7 +74,14 @@ class Dependencies {
         node.operation);
   }
 
+  void unite_all(std::vector<Set>& made, const std::vector<Set>& read) const {
+    Set all(words_);
+    for (const Set& set : read) unite(all, set);
+    for (Set& set : made) set = all;
+  }
+
   const Graph& graph_;
+  CountedWeights counted_;
   std::vector<std::size_t> widths_;
   std::size_t words_ = 0;
   std::vector<std::vector<Set>> sets_;  // [value][feature]
@@ -79,8 +89,8 @@ class Dependencies {
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> dependencies(const Graph& graph) {
-  const Dependencies found(graph);
+std::vector<std::vector<std::size_t>> dependencies(const Graph& graph, CountedWeights counted) {
+  const Dependencies found(graph, counted);
   std::vector<std::vector<std::size_t>> result;
   for (const Set& set : found.of(graph.outputs[0].value)) {
     std::vector<std::size_t>& row = result.emplace_back();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "lockstep/kernels/graph/graph.h"
@@ -22,9 +23,10 @@ Graph jvp_graph(const Graph& graph, const std::vector<std::size_t>& moved);
 
 // Input ports: those of `graph`, whose one output port has n features. Output port: J times each of the directions, one
 // after another, [direction][n]. What a direction does not move is left out, so that a sparse Jacobian in few
-// directions costs little. Otherwise as jvp_graph.
+// directions costs little. Otherwise as jvp_graph. Each direction that moves a dense node has a copy of its weights,
+// but for those nodes that it moves alike in every sample: nothing where they would be more than `most_weights`.
 using Direction = std::vector<std::vector<double>>;  // [input port][feature], empty where all are 0
-Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions);
+std::optional<Graph> jvp_graph(const Graph& graph, const std::vector<Direction>& directions, std::size_t most_weights);
 
 // The derivative of a graph's one output port along a direction, made of operations that have derivatives themselves.
 // Input ports: those of `graph`, then for each one that is moved its direction, "NAME_along", of the same width. Output
@@ -41,8 +43,10 @@ struct Tangent {
 Tangent tangent_graph(const Graph& graph, const std::vector<bool>& moved);  // [input port]
 
 // For each feature of the one output port the features of the input ports, numbered one port after another, that it
-// depends on or may, ascending. Comparisons count.
-std::vector<std::vector<std::size_t>> dependencies(const Graph& graph);
+// depends on or may, ascending. Comparisons count. Of layers all, or all but those weights that are zero.
+enum class CountedWeights { all, nonzero };
+std::vector<std::vector<std::size_t>> dependencies(const Graph& graph,
+                                                   CountedWeights counted = CountedWeights::nonzero);
 
 // Input ports: those of `graph`, then for each output port its cotangent, "NAME_bar". Output ports: those of `graph`,
 // then for each input port J^T times the cotangents, "NAME_bar". Otherwise as jvp_graph.

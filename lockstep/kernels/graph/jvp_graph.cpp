@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <type_traits>
 #include <variant>
 
@@ -60,7 +61,8 @@ class Forward : DerivativeBuilder {
     return tangent;
   }
 
-  Graph run(const std::vector<Direction>& directions) {
+  std::optional<Graph> run(const std::vector<Direction>& directions, std::size_t most_weights) {
+    directions_are_constants_ = true;
     std::vector<std::size_t> made;
     for (const Direction& direction : directions) {
       dot_.assign(widths_.size(), kNone);
@@ -69,10 +71,12 @@ class Forward : DerivativeBuilder {
         if (!direction[port].empty()) dot_[port] = add(Constant{direction[port]}, {});
       }
       go_through_nodes();
+      if (weights_ > most_weights) return std::nullopt;
       name_ = graph_.outputs[0].name;
       made.push_back(dot_or_zero(graph_.outputs[0].value));
     }
-    made_.outputs = {{"directions", add(Concatenate{}, made), width(made_widths_.size() - 1)}};
+    const std::size_t all = add(Concatenate{}, made);
+    made_.outputs = {{"directions", all, width(all)}};
     return std::move(made_);
   }
 
@@ -92,6 +96,7 @@ class Forward : DerivativeBuilder {
   }
 
   using Inputs = std::vector<std::size_t>;
+  using DerivativeBuilder::product;
 
   std::size_t dot_or_zero(std::size_t value) { return dot_[value] == kNone ? zeros(widths_[value]) : dot_[value]; }
 
@@ -102,6 +107,10 @@ class Forward : DerivativeBuilder {
   }
 
   std::size_t of(std::size_t value, const Inputs& read, const Dense& dense) {
+    if (directions_are_constants_) {
+      if (const std::vector<double>* given = made_constants(dot_[read[0]])) return product(dense, *given);
+      weights_ += dense.weights.size();
+    }
     const auto first = graph_.nodes.begin(), here = first + static_cast<std::ptrdiff_t>(value - graph_.inputs.size());
     const auto before =
         std::count_if(first, here, [](const Node& node) { return std::holds_alternative<Dense>(node.operation); });
@@ -111,7 +120,14 @@ class Forward : DerivativeBuilder {
   std::size_t of(std::size_t, const Inputs& read, const Concatenate&) {
     Inputs parts;
     for (const std::size_t part : read) parts.push_back(dot_or_zero(part));
-    return add(Concatenate{}, parts);
+    if (!directions_are_constants_) return add(Concatenate{}, parts);
+    std::vector<double> together;
+    for (const std::size_t part : parts) {
+      const std::vector<double>* given = made_constants(part);
+      if (given == nullptr) return add(Concatenate{}, parts);
+      together.insert(together.end(), given->begin(), given->end());
+    }
+    return add(Constant{std::move(together)}, {});
   }
   std::size_t of(std::size_t, const Inputs& read, const Columns& columns) {
     const std::vector<double>* given = made_constants(dot_[read[0]]);
@@ -185,6 +201,15 @@ class Forward : DerivativeBuilder {
     return zeros(width(y));
   }
 
+  std::size_t product(const Dense& dense, const std::vector<double>& x) {
+    std::vector<double> made(dense.outputs);
+    for (std::size_t j = 0; j < dense.outputs; ++j) {
+      for (std::size_t k = 0; k < dense.inputs; ++k)
+        made[j] = std::fma(dense.weights[j * dense.inputs + k], x[k], made[j]);
+    }
+    return add(Constant{std::move(made)}, {});
+  }
+
   // Taken by through_elements(), or without a direction.
   template <class Op>
   std::size_t of(std::size_t value, const Inputs&, const Op&) {
@@ -192,6 +217,8 @@ class Forward : DerivativeBuilder {
   }
 
   std::vector<std::size_t> dot_;               // of each value, kNone where it is zero
+  bool directions_are_constants_ = false;
+  std::size_t weights_ = 0;                    // of dense nodes that directions move, where those are constants
   std::map<std::size_t, std::size_t> layers_;  // of each node made that moves a dense node: which dense node
 };
 
@@ -207,8 +234,8 @@ Graph jvp_graph(const Graph& graph, const std::vector<std::size_t>& moved) {
   for (const std::size_t port : moved) ports.push_back(graph.inputs[port]);
   return Forward(graph, ports).run(moved, Forward::Shown::directions);
 }
-Graph jvp_graph(const Graph& graph, const std::vector<Direction>& directions) {
-  return Forward(graph, {}).run(directions);
+std::optional<Graph> jvp_graph(const Graph& graph, const std::vector<Direction>& directions, std::size_t most_weights) {
+  return Forward(graph, {}).run(directions, most_weights);
 }
 Tangent tangent_graph(const Graph& graph, const std::vector<bool>& moved) {
   std::vector<Port> directions;

@@ -18,17 +18,23 @@ struct DifferentiableRhs {
     if (!method.is_linearly_implicit()) return;
     directional = lower_directional<T>(rhs, target);
     jacobian = lower_jacobian<T>(rhs, target, function);
+    trained_jacobian_ = jacobian->with_own_weights();
+    if (trained_jacobian_) jacobian = trained_jacobian_;
   }
 
   void set_weights(std::span<const T> weights) const {
     function->set_weights(weights);
     if (directional) directional->set_weights(weights);
+    if (trained_jacobian_) trained_jacobian_->set_weights(weights);
   }
 
   std::shared_ptr<DifferentiableTile<T>> function;
   // With an explicit method null.
   std::shared_ptr<DifferentiableTile<T>> directional;
   std::shared_ptr<const JacobianTile<T>> jacobian;
+
+ private:
+  std::shared_ptr<JacobianTile<T>> trained_jacobian_;
 };
 
 }  // namespace lockstep::ode::cpu

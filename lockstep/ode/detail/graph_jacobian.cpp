@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -29,7 +30,7 @@ Columns moved_rows(const graph::Graph& graph, const GraphPieces& pieces, std::si
     }
   }
   Columns columns(components + 1);
-  const auto read = graph::dependencies(graph);
+  const auto read = graph::dependencies(graph, graph::CountedWeights::all);  // whatever they are trained to
   for (std::size_t row = 0; row < read.size(); ++row) {
     for (const std::size_t feature : read[row]) {
       if (column_of[feature] != kNone) columns[column_of[feature]].push_back(row);
@@ -74,25 +75,46 @@ graph::Direction direction_of(const std::vector<std::size_t>& group, const Graph
   return direction;
 }
 
+// Of dense nodes, as jvp_graph() may repeat them: half as many as the transpose reads, where every direction moves all.
+std::size_t most_weights(const graph::Graph& graph, std::size_t components) {
+  constexpr std::size_t kFew = std::size_t{1} << 15, kMany = std::size_t{1} << 24;
+  std::size_t weights = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (const auto* dense = std::get_if<graph::Dense>(&node.operation)) weights += dense->weights.size();
+  }
+  return std::clamp(components * weights, kFew, kMany);
+}
+
 template <class T>
 class GraphJacobian final : public JacobianTile<T> {
  public:
-  GraphJacobian(const graph::Graph& graph, const GraphPieces& pieces, std::size_t components, CpuTarget target)
-      : components_(components), pieces_(pieces) {
+  GraphJacobian(const graph::Graph& graph, const graph::WeightPlaces& places, const GraphPieces& pieces,
+                std::size_t components, CpuTarget target)
+      : components_(components), target_(target), pieces_(pieces), graph_(graph), places_(places) {
     const Columns columns = moved_rows(graph, pieces, components);
     std::vector<std::vector<std::size_t>> groups = grouped(columns, components);
     if (!columns[components].empty() || groups.empty()) groups.push_back({components});
-    std::vector<graph::Direction> directions;
     for (const std::vector<std::size_t>& group : groups) {
       for (const std::size_t column : group) {
         for (const std::size_t row : columns[column])
-          entries_.push_back({directions.size() * components + row, row, column});
+          entries_.push_back({directions_.size() * components + row, row, column});
       }
-      directions.push_back(direction_of(group, pieces, components));
+      directions_.push_back(direction_of(group, pieces, components));
     }
-    rows_ = directions.size() * components;
-    plan_ = GraphTilePlan<T>::compile(graph::jvp_graph(graph, directions), target);
+    rows_ = directions_.size() * components;
   }
+
+  // False where that takes more weights than `most`.
+  bool compile(std::size_t most) {
+    const std::vector<double> given = graph::gather_weights(graph_, places_);
+    const std::vector<T> weights(given.begin(), given.end());
+    return compile(weights, most);
+  }
+  std::shared_ptr<JacobianTile<T>> with_own_weights() const override {
+    if (graph::gather_weights(graph_, places_).empty()) return nullptr;
+    return std::make_shared<GraphJacobian>(*this);
+  }
+  void set_weights(std::span<const T> weights) override { compile(weights, std::numeric_limits<std::size_t>::max()); }
 
   void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const override {
     T* const time = reinterpret_cast<T*>(workspace);
@@ -123,8 +145,20 @@ class GraphJacobian final : public JacobianTile<T> {
     std::size_t made, row, column;  // `made`: of the plan's output
   };
 
+  // What is worked out before, from weights alone, is worked out from those of the solve's precision.
+  bool compile(std::span<const T> weights, std::size_t most) {
+    graph::scatter_weights(std::vector<double>(weights.begin(), weights.end()), places_, graph_);
+    const auto made = graph::jvp_graph(graph_, directions_, most);
+    if (made) plan_ = GraphTilePlan<T>::compile(*made, target_);
+    return made.has_value();
+  }
+
   std::size_t components_;
+  CpuTarget target_;
   GraphPieces pieces_;
+  graph::Graph graph_;
+  graph::WeightPlaces places_;
+  std::vector<graph::Direction> directions_;
   std::vector<Entry> entries_;
   std::size_t rows_ = 0;  // of the plan's output
   std::optional<GraphTilePlan<T>> plan_;
@@ -132,19 +166,16 @@ class GraphJacobian final : public JacobianTile<T> {
 
 }  // namespace
 
-bool has_layers(const graph::Graph& graph) {
-  return std::ranges::any_of(
-      graph.nodes, [](const graph::Node& node) { return std::holds_alternative<graph::Dense>(node.operation); });
-}
-
 template <class T>
-std::shared_ptr<const JacobianTile<T>> graph_jacobian(const graph::Graph& graph, const GraphPieces& pieces,
-                                                      std::size_t components, CpuTarget target) {
-  return std::make_shared<GraphJacobian<T>>(graph, pieces, components, target);
+std::shared_ptr<const JacobianTile<T>> graph_jacobian(const graph::Graph& graph, const graph::WeightPlaces& places,
+                                                      const GraphPieces& pieces, std::size_t components,
+                                                      CpuTarget target) {
+  const auto jacobian = std::make_shared<GraphJacobian<T>>(graph, places, pieces, components, target);
+  return jacobian->compile(most_weights(graph, components)) ? jacobian : nullptr;
 }
-template std::shared_ptr<const JacobianTile<float>> graph_jacobian(const graph::Graph&, const GraphPieces&, std::size_t,
-                                                                   CpuTarget);
-template std::shared_ptr<const JacobianTile<double>> graph_jacobian(const graph::Graph&, const GraphPieces&,
-                                                                    std::size_t, CpuTarget);
+template std::shared_ptr<const JacobianTile<float>> graph_jacobian(const graph::Graph&, const graph::WeightPlaces&,
+                                                                   const GraphPieces&, std::size_t, CpuTarget);
+template std::shared_ptr<const JacobianTile<double>> graph_jacobian(const graph::Graph&, const graph::WeightPlaces&,
+                                                                    const GraphPieces&, std::size_t, CpuTarget);
 
 }  // namespace lockstep::ode::detail
