@@ -62,7 +62,8 @@ A problem file, lorenz.toml:
 `lockstep COMMAND --help` says more about each. Exit codes: 0 done; 1 validate found no agreement; 2 an error, told in
 one line; 130 and 143 stopped by Ctrl-C or SIGTERM, with what was finished in the file.)";
 
-constexpr const char* kNoMemory = "not enough memory; fewer trajectories, save points or weights take less";
+constexpr const char* kNoMemory =
+    "not enough memory; fewer trajectories, save points or weights take less, and fewer threads with rodas5p";
 
 int fail(std::string message) {
   std::ranges::replace(message, '\n', ' ');  // which the parser of flags writes

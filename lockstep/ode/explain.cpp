@@ -59,6 +59,17 @@ Problem sample(const Problem& problem, std::size_t count) {
 }
 
 template <class T>
+std::string linear_equations_text(const LinearLayout& layout) {
+  const std::string n = std::to_string(layout.size());
+  const std::size_t row = layout.size() == 0 ? 0 : layout.entries() / layout.size();
+  return "the method's linear equations hold " +
+         (layout.is_band() ? "a band of " + std::to_string(row) + " numbers in each of " + n + " rows"
+                           : n + " x " + n + " numbers") +
+         ": " + rounded_text(static_cast<double>(cpu::LinearTile<T>::bytes(layout)) * 1e-6, 3) +
+         " MB a thread for 32 trajectories side by side";
+}
+
+template <class T>
 void describe_rhs(const Problem& problem, const Options& options, CpuTarget target, Explanation& result) {
   const auto rhs = lower<T>(*problem.rhs, target);
   result.kernel = rhs->description();
@@ -70,6 +81,7 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
     result.reasons.push_back("the system is compiled in one piece with the method: its stages stay in registers");
   }
   cpu::SolveContext<T> context(problem, options, target);
+  if (context.jacobian) result.reasons.push_back(linear_equations_text<T>(context.jacobian->layout()));
   context.generate_code(target);
   if (context.step.settings.generated != nullptr) {
     result.reasons.push_back(

@@ -16,10 +16,14 @@ template <class T>
 class RowByRow final : public JacobianTile<T> {
  public:
   RowByRow(const StateFunction& function, std::shared_ptr<const DifferentiableTile<T>> lowered)
-      : function_(std::move(lowered)), components_(function.components()), parameters_(function.parameters()) {}
+      : function_(std::move(lowered)),
+        components_(function.components()),
+        parameters_(function.parameters()),
+        layout_(LinearLayout::dense(components_)) {}
 
   void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const override;
   std::size_t workspace_bytes() const override;
+  const LinearLayout& layout() const override { return layout_; }
 
  private:
   struct Workspace;
@@ -28,6 +32,7 @@ class RowByRow final : public JacobianTile<T> {
 
   std::shared_ptr<const DifferentiableTile<T>> function_;
   std::size_t components_, parameters_;
+  LinearLayout layout_;
 };
 
 template <class T>

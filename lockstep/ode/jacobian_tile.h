@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "lockstep/ode/linear_layout.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode {
@@ -15,11 +16,13 @@ class JacobianTile {
  public:
   virtual ~JacobianTile() = default;
 
-  // by_state[component][of component][lane] and by_time[component][lane] at tile.t and tile.in, of each of tile.lanes
-  // by itself; tile.out is not used. The workspace holds workspace_bytes(); nothing overlaps; all memory is 64-byte
-  // aligned.
+  // by_state [entry of layout()][lane] and by_time [component][lane] at tile.t and tile.in, of each of tile.lanes by
+  // itself; what other lanes hold is any number. tile.out is not used. The workspace holds workspace_bytes(); nothing
+  // overlaps; all memory is 64-byte aligned.
   virtual void evaluate(const TileView<T>& tile, T* by_state, T* by_time, std::byte* workspace) const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  // Of the function alone, whatever its weights; as long-lived as this.
+  virtual const LinearLayout& layout() const = 0;
 
   // A copy whose weights can be set, [StateFunction::weights()]; null where it has none of its own.
   virtual std::shared_ptr<JacobianTile> with_own_weights() const { return nullptr; }

@@ -110,12 +110,13 @@ class Forward : DerivativeBuilder {
     if (directions_are_constants_) {
       if (const std::vector<double>* given = made_constants(dot_[read[0]])) return product(dense, *given);
       weights_ += dense.weights.size();
+      return add(without_bias(dense), {dot_[read[0]]});
     }
     const auto first = graph_.nodes.begin(), here = first + static_cast<std::ptrdiff_t>(value - graph_.inputs.size());
     const auto before =
         std::count_if(first, here, [](const Node& node) { return std::holds_alternative<Dense>(node.operation); });
     layers_[made_.nodes.size()] = static_cast<std::size_t>(before);
-    return add(Dense{dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)}, {dot_[read[0]]});
+    return add(without_bias(dense), {dot_[read[0]]});
   }
   std::size_t of(std::size_t, const Inputs& read, const Concatenate&) {
     Inputs parts;
@@ -201,6 +202,9 @@ class Forward : DerivativeBuilder {
     return zeros(width(y));
   }
 
+  static Dense without_bias(const Dense& dense) {
+    return {dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)};
+  }
   std::size_t product(const Dense& dense, const std::vector<double>& x) {
     std::vector<double> made(dense.outputs);
     for (std::size_t j = 0; j < dense.outputs; ++j) {

@@ -49,10 +49,10 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       end_bar_(context_.components() * kTileLanes),
       scratch_record_(kSumSteps * (total_stages() + 1) * rhs_.record_bytes()),
       cotangents_(kSumSteps * (total_stages() + 1) * rhs_.cotangent_bytes()),
-      linear_memory_(directional_ ? LinearTile<T>::bytes(context_.components()) : 0),
+      linear_memory_(directional_ ? LinearTile<T>::bytes(context_.jacobian->layout()) : 0),
       direction_(directional_ ? direction_numbers() : 0),
       directional_cotangents_(directional_ ? kSumSteps * solved_stages() * directional_->cotangent_bytes() : 0) {
-  if (directional_) linear_.emplace(context_.components(), linear_memory_.data());
+  if (directional_) linear_.emplace(context_.jacobian->layout(), linear_memory_.data());
   if (!problem.resets.empty()) saver_.keep_changes(&changes_);
   if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
 }

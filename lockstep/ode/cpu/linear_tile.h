@@ -4,23 +4,28 @@
 #include <cstddef>
 
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/linear_layout.h"
 
 namespace lockstep::ode::cpu {
 
 // Within an engine's workspace, which is 64-byte aligned.
 template <class T>
 struct LinearTile {
-  LinearTile(std::size_t n, std::byte* memory)
-      : components(n),
+  LinearTile() = default;
+  LinearTile(const LinearLayout& the_layout, std::byte* memory)
+      : layout(&the_layout),
         matrix(reinterpret_cast<T*>(memory)),
-        by_time(matrix + n * n * kTileLanes),
-        pivots(by_time + n * kTileLanes) {}
-  static std::size_t bytes(std::size_t n) { return (n * n + 2 * n) * kTileLanes * sizeof(T); }
+        by_time(matrix + the_layout.entries() * kTileLanes),
+        pivots(by_time + the_layout.size() * kTileLanes) {}
+  static std::size_t bytes(const LinearLayout& layout) {
+    return (layout.entries() + 2 * layout.size()) * kTileLanes * sizeof(T);
+  }
 
-  std::size_t components;
-  T* matrix;   // [row][column][lane]: the Jacobian, then 1/gamma - h J, then its factors, the diagonal's inverse
-  T* by_time;  // [component][lane]: the derivative by time
-  T* pivots;   // [row][lane]: which row was put there
+  const LinearLayout* layout = nullptr;
+  // [entry][lane]: the Jacobian, then 1/gamma - h J, then its factors, the diagonal's inverse
+  T* matrix = nullptr;
+  T* by_time = nullptr;  // [component][lane]: the derivative by time
+  T* pivots = nullptr;   // [place][lane]: from which place its row came
 };
 
 }  // namespace lockstep::ode::cpu

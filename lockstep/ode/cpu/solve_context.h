@@ -168,7 +168,7 @@ struct SolveContext {
     return step.settings.fixed ? tableau.source->evaluations() : tableau.source->adaptive_evaluations();
   }
   std::size_t workspace_bytes() const {
-    return function_bytes() + (jacobian ? LinearTile<T>::bytes(components_) : std::size_t{0});
+    return function_bytes() + (jacobian ? LinearTile<T>::bytes(jacobian->layout()) : std::size_t{0});
   }
 
   const Problem* problem;

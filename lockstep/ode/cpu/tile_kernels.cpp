@@ -186,7 +186,7 @@ HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
 // The factors of every lane's 1/gamma - h J at (t, y), and f_t there.
 template <class T>
 LinearTile<T> linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h) {
-  const LinearTile<T> linear(s.components, s.workspace + settings.linear_tile_at);
+  const LinearTile<T> linear(settings.jacobian->layout(), s.workspace + settings.linear_tile_at);
   for (int lane = 0; lane < s.lanes; ++lane) {
     s.t_stage[lane] =
         settings.has_stops ? ode::detail::step_end(s.stops[lane], s.t[lane], s.h_try[lane] < 0).behind : s.t[lane];

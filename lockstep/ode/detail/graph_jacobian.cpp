@@ -39,6 +39,14 @@ Columns moved_rows(const graph::Graph& graph, const GraphPieces& pieces, std::si
   return columns;
 }
 
+std::vector<std::vector<std::size_t>> pattern_of(const Columns& columns) {
+  std::vector<std::vector<std::size_t>> pattern(columns.size() - 1);
+  for (std::size_t column = 0; column < pattern.size(); ++column) {
+    for (const std::size_t row : columns[column]) pattern[row].push_back(column);
+  }
+  return pattern;
+}
+
 // Columns in groups that share no row, each in the first group that has room.
 std::vector<std::vector<std::size_t>> grouped(const Columns& columns, std::size_t count) {
   std::vector<std::vector<std::size_t>> groups;
@@ -75,6 +83,12 @@ graph::Direction direction_of(const std::vector<std::size_t>& group, const Graph
   return direction;
 }
 
+// Whole vectors of them.
+std::size_t lanes_in_use(int lanes) {
+  constexpr std::size_t kLeast = 16;
+  return (static_cast<std::size_t>(lanes) + kLeast - 1) / kLeast * kLeast;
+}
+
 // Of dense nodes, as jvp_graph() may repeat them: half as many as the transpose reads, where every direction moves all.
 std::size_t most_weights(const graph::Graph& graph, std::size_t components) {
   constexpr std::size_t kFew = std::size_t{1} << 15, kMany = std::size_t{1} << 24;
@@ -90,14 +104,28 @@ class GraphJacobian final : public JacobianTile<T> {
  public:
   GraphJacobian(const graph::Graph& graph, const graph::WeightPlaces& places, const GraphPieces& pieces,
                 std::size_t components, CpuTarget target)
-      : components_(components), target_(target), pieces_(pieces), graph_(graph), places_(places) {
-    const Columns columns = moved_rows(graph, pieces, components);
+      : GraphJacobian(graph, places, pieces, moved_rows(graph, pieces, components), target) {}
+  GraphJacobian(const graph::Graph& graph, const graph::WeightPlaces& places, const GraphPieces& pieces,
+                const Columns& columns, CpuTarget target)
+      : components_(columns.size() - 1),
+        target_(target),
+        pieces_(pieces),
+        graph_(graph),
+        places_(places),
+        layout_(LinearLayout::of(pattern_of(columns))) {
+    const std::size_t components = components_;
     std::vector<std::vector<std::size_t>> groups = grouped(columns, components);
     if (!columns[components].empty() || groups.empty()) groups.push_back({components});
     for (const std::vector<std::size_t>& group : groups) {
       for (const std::size_t column : group) {
-        for (const std::size_t row : columns[column])
-          entries_.push_back({directions_.size() * components + row, row, column});
+        for (const std::size_t row : columns[column]) {
+          const std::size_t made = directions_.size() * components + row;
+          if (column == components) {
+            time_entries_.push_back({made, row});
+          } else {
+            entries_.push_back({made, layout_.at(layout_.place(row), layout_.place(column))});
+          }
+        }
       }
       directions_.push_back(direction_of(group, pieces, components));
     }
@@ -128,21 +156,23 @@ class GraphJacobian final : public JacobianTile<T> {
     for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
     plan_->evaluate(std::span(in).first(pieces_.size()), made, tile.lanes,
                     workspace + (1 + rows_) * kTileLanes * sizeof(T));
-    std::fill_n(by_state, components_ * components_ * kTileLanes, T(0));
+    const std::size_t used = lanes_in_use(tile.lanes);
+    for (std::size_t entry = 0; entry < layout_.entries(); ++entry)
+      std::fill_n(by_state + entry * kTileLanes, used, T(0));
+    for (const Entry& entry : entries_)
+      std::copy_n(made + entry.made * kTileLanes, used, by_state + entry.at * kTileLanes);
     std::fill_n(by_time, components_ * kTileLanes, T(0));
-    for (const Entry& entry : entries_) {
-      T* const to = entry.column == components_ ? by_time + entry.row * kTileLanes
-                                                : by_state + (entry.row * components_ + entry.column) * kTileLanes;
-      std::copy_n(made + entry.made * kTileLanes, kTileLanes, to);
-    }
+    for (const Entry& entry : time_entries_)
+      std::copy_n(made + entry.made * kTileLanes, used, by_time + entry.at * kTileLanes);
   }
   std::size_t workspace_bytes() const override {
     return (1 + rows_) * kTileLanes * sizeof(T) + round_up_to_alignment(plan_->workspace_bytes());
   }
+  const LinearLayout& layout() const override { return layout_; }
 
  private:
   struct Entry {
-    std::size_t made, row, column;  // `made`: of the plan's output
+    std::size_t made, at;  // of the plan's output, of what it is made for
   };
 
   // What is worked out before, from weights alone, is worked out from those of the solve's precision.
@@ -159,7 +189,8 @@ class GraphJacobian final : public JacobianTile<T> {
   graph::Graph graph_;
   graph::WeightPlaces places_;
   std::vector<graph::Direction> directions_;
-  std::vector<Entry> entries_;
+  LinearLayout layout_;
+  std::vector<Entry> entries_, time_entries_;
   std::size_t rows_ = 0;  // of the plan's output
   std::optional<GraphTilePlan<T>> plan_;
 };

@@ -49,7 +49,7 @@ class ReferenceJacobian {
       : jacobian_(lower_jacobian<T>(function, CpuTarget::scalar)),
         in_(function.components() * kTileLanes),
         parameters_(function.parameters() * kTileLanes),
-        by_state_(function.components() * function.components() * kTileLanes),
+        by_state_(jacobian_->layout().entries() * kTileLanes),
         by_time_(function.components() * kTileLanes),
         workspace_(jacobian_->workspace_bytes()) {
     for (std::size_t i = 0; i < function.parameters(); ++i) parameters_[i * kTileLanes] = static_cast<T>(parameters[i]);
@@ -64,14 +64,15 @@ class ReferenceJacobian {
     time_[0] = t;
     jacobian_->evaluate({time_.data(), in_.data(), parameters_.data(), nullptr, 1}, by_state_.data(), by_time_.data(),
                         workspace_.data());
-    Value value;
+    Value value{std::vector(n, std::vector<T>(n)), {}};
     for (std::size_t i = 0; i < n; ++i) {
-      std::vector<T>& row = value.by_state.emplace_back();
-      for (std::size_t j = 0; j < n; ++j) row.push_back(by_state_[(i * n + j) * kTileLanes]);
+      for (std::size_t j = layout().columns_begin(i); j < layout().columns_end(i); ++j)
+        value.by_state[layout().order()[i]][layout().order()[j]] = by_state_[layout().at(i, j) * kTileLanes];
       value.by_time.push_back(by_time_[i * kTileLanes]);
     }
     return value;
   }
+  const LinearLayout& layout() const { return jacobian_->layout(); }
 
  private:
   std::shared_ptr<const JacobianTile<T>> jacobian_;

@@ -188,7 +188,7 @@ class ReferenceTrajectory {
     const auto s = static_cast<std::size_t>(tableau_.stages);
     auto [by_state, by_time] = (*jacobian_)(here().behind, y_);
     for (T& slope : by_time) slope = std::isfinite(slope) ? slope : 0;
-    system_.emplace(std::move(by_state), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
+    system_.emplace(by_state, jacobian_->layout(), static_cast<T>(1 / tableau_.gamma), static_cast<T>(h));
     for (std::size_t i = 1; i + 1 < s; ++i) {
       std::vector<T> right = k_[0];
       if (i > 1) right = evaluate(stage_time(static_cast<int>(i), h), combine(h, row(static_cast<int>(i))));
