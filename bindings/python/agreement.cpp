@@ -20,6 +20,7 @@
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/agreement/ensemble.h"
 #include "lockstep/agreement/report.h"
+#include "lockstep/agreement/solved_again.h"
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/core/error.h"
@@ -33,13 +34,6 @@ namespace {
 
 using agreement::Certificate;
 using agreement::CertificateOptions;
-
-// Products of cuBLASLt and of tensor cores have bits of their own, which no other solve gives again.
-bool has_bits_of_its_own(const agreement::Ensemble& ensemble) {
-  return std::ranges::any_of(ensemble.provenance(), [](const auto& field) {
-    return field.first == "products" || (field.first == "matrix_precision" && field.second != "f32");
-  });
-}
 
 // One of the two: a file or a solution in memory.
 class GivenSide {
@@ -69,32 +63,24 @@ class GivenSide {
     return *ensemble_;
   }
 
-  // Members of the trajectories that `which` names. Throws Error where they cannot be solved, or where its own numbers
-  // do not come out: they may have been changed since.
-  Certificate members(CertificateOptions which, const RunControl& control) const {
-    if (!solved_) return cli::recompute_certificate(ode::ResultFile(path_), which, control);
-    if (!has_bits_of_its_own(*ensemble_)) {
-      CertificateOptions unperturbed = which;
-      unperturbed.members = 1;
-      unperturbed.ulps = 0;
-      const auto other = agreement::first_of_other_bits(
-          *ensemble_, agreement::make_certificate(solved_->problem(), solved_->options(), unperturbed, control));
-      if (other) {
-        throw Error(ErrorKind::unsupported, {ensemble_->name(),
-                                             "other numbers than its problem gives when solved again (trajectory " +
-                                                 std::to_string(*other) + ")",
-                                             "the same bits, to know that it is the same problem",
-                                             {}});
-      }
-    }
-    return agreement::make_certificate(solved_->problem(), solved_->options(), which, control);
+  // Members of the trajectories that `which` names. Throws Error where they cannot be solved, or, where that is
+  // refused, where its own numbers do not come out: they may have been changed since.
+  Certificate members(CertificateOptions which, const agreement::SolvedAgain& how, const RunControl& control) const {
+    if (!solved_) return cli::recompute_certificate(ode::ResultFile(path_), which, control, how);
+    const auto solve = [&](Precision precision, const CertificateOptions& members) {
+      ode::Options options = solved_->options();
+      options.precision = precision;
+      return agreement::make_certificate(solved_->problem(), options, members, control);
+    };
+    return agreement::solve_again(*ensemble_, which, how, solve);
   }
 
   // How far rounding alone drives its trajectories apart, by solving some of them again. Nothing where that is not
   // possible, and why not.
-  std::optional<Certificate> certify(MatrixPrecision mode, const RunControl& control, std::string& why_not) const {
+  std::optional<Certificate> certify(MatrixPrecision mode, const agreement::SolvedAgain& how, const RunControl& control,
+                                     std::string& why_not) const {
     try {
-      return members({.matrix_precision = mode}, control);
+      return members({.matrix_precision = mode}, how, control);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;
       why_not = error.what();
@@ -108,31 +94,49 @@ class GivenSide {
   std::unique_ptr<agreement::Ensemble> ensemble_;
 };
 
+using Of = agreement::Settings::Of;
+
+// With one step for all, each member is a solve of all of them.
+std::size_t own_members(const agreement::Ensemble& of) {
+  const auto facts = of.provenance();
+  const bool common = std::ranges::find(facts, std::pair<std::string, std::string>("control", "common")) != facts.end();
+  return common ? CertificateOptions{}.members : agreement::kOwnMembers;
+}
+
 agreement::Verdict judge(GivenSide& a, GivenSide& b, agreement::Settings settings, const RunControl& control) {
   const agreement::Ensemble &first = a.open("a"), &second = b.open("b");
   const MatrixPrecision mode = agreement::matrix_precision_of(first, second);
-  // The farthest trajectories by members of their own; with one step for all, each member is a solve of all of them.
-  const auto facts = first.provenance();
-  const bool common = std::ranges::find(facts, std::pair<std::string, std::string>("control", "common")) != facts.end();
-  const std::size_t own_members = common ? CertificateOptions{}.members : agreement::kOwnMembers;
-  settings.examine = [&](const std::vector<std::size_t>& trajectories) {
-    return a.members({.chosen = trajectories, .members = own_members, .matrix_precision = mode}, control);
+  // The farthest trajectories by members of their own: of a's problem, or of b's where a's cannot be solved.
+  settings.examine = [&](const std::vector<std::size_t>& trajectories) -> agreement::Settings::Examined {
+    const auto by = [&](const GivenSide& side, const agreement::Ensemble& of, agreement::OtherBits other_bits) {
+      return side.members({.chosen = trajectories, .members = own_members(of), .matrix_precision = mode},
+                          agreement::solved_for(first, second, other_bits), control);
+    };
+    return agreement::examine_by([&] { return by(a, first, agreement::OtherBits::tell); },
+                                 [&] { return by(b, second, agreement::OtherBits::refuse); });
   };
-  agreement::Verdict verdict = agreement::judge(first, second, settings, control);
+  const auto fields = agreement::compare_fields(first, second);
+  const bool comparable = fields.empty() || !fields.front().forbids;
+  const bool anew =
+      comparable && first.precision() != second.precision() && !agreement::brings_certificate(first, second);
+  agreement::Verdict verdict;
+  if (!anew || settings.lyapunov) verdict = agreement::judge(first, second, settings, control);
   const bool knows_spread = settings.lyapunov && mode == MatrixPrecision::f32;
   const bool forbidden = !verdict.fields.empty() && verdict.fields.front().forbids;
   if (verdict.outcome != agreement::Outcome::undecided || forbidden || knows_spread ||
       agreement::brings_certificate(first, second)) {
     return verdict;
   }
-  std::string why_not;
-  using Of = agreement::Settings::Of;
+  const agreement::SolvedAgain how = agreement::solved_for(first, second, agreement::OtherBits::refuse);
+  std::vector<std::string> why_not;
   for (const auto& [of, side] : {std::pair(Of::a, &a), std::pair(Of::b, &b)}) {
-    settings.certificate = side->certify(mode, control, why_not);
+    why_not.emplace_back();
+    settings.certificate = side->certify(mode, how, control, why_not.back());
     settings.certificate_of = of;
     if (settings.certificate) return agreement::judge(first, second, settings, control);
-    verdict.reasons.push_back(why_not);
   }
+  if (anew) verdict = agreement::judge(first, second, settings, control);
+  verdict.reasons.insert(verdict.reasons.end(), why_not.begin(), why_not.end());
   return verdict;
 }
 

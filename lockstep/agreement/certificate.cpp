@@ -133,13 +133,17 @@ std::int64_t first_trajectory(const hdf5::File& file) {
 
 Certificate with_components(Certificate certificate, const std::vector<std::size_t>& components) {
   if (components.empty()) return certificate;
-  std::vector<double> states;
-  states.reserve(certificate.states.size() / certificate.components * components.size());
-  for (std::size_t state = 0; state < certificate.states.size(); state += certificate.components) {
-    for (const std::size_t component : components) states.push_back(certificate.states[state + component]);
-  }
+  const auto of_components = [&](const std::vector<double>& all) {
+    std::vector<double> states;
+    states.reserve(all.size() / certificate.components * components.size());
+    for (std::size_t state = 0; state < all.size(); state += certificate.components) {
+      for (const std::size_t component : components) states.push_back(all[state + component]);
+    }
+    return states;
+  };
+  certificate.states = of_components(certificate.states);
+  certificate.base = of_components(certificate.base);
   certificate.components = components.size();
-  certificate.states = std::move(states);
   return certificate;
 }
 

@@ -33,6 +33,11 @@ struct Certificate {
   std::size_t components = 0;             // of a state
   std::vector<std::size_t> trajectories;  // [sample], ascending
   std::vector<double> states;             // [member][sample][time][component]
+  // What the members are compared with: the unperturbed solution, [sample][time][component]. Empty: the states of the
+  // solution that the certificate is of.
+  std::vector<double> base;
+  // The first trajectory of which that solution holds other bits than solving its problem again gave.
+  std::optional<std::size_t> other_bits = {};
 
   std::size_t samples() const { return trajectories.size(); }
   // Of one member of one sampled trajectory: [time][component].

@@ -27,10 +27,28 @@ bool fits_float32(std::span<const double> row) {
       row, [](double x) { return !(static_cast<double>(static_cast<float>(x)) != x) || std::isnan(x); });
 }
 
+// How a trajectory ended in the two solutions.
+struct Ending {
+  std::optional<ode::Status> status;          // where both say the same
+  std::optional<std::array<double, 2>> time;  // where both tell it
+
+  // Whether rounding may decide that only one of them has a state at `t` (NaN: not known when that is). A solution has
+  // one until it ends, so that the two must have it alike at any time but between their ends.
+  bool leaves_open(double t, double epsilon) const {
+    if (!status) return true;
+    if (*status == ode::Status::success) return false;
+    if (!time) return true;
+    const auto [first, last] = std::minmax((*time)[0], (*time)[1]);
+    const double roundings = 10 * epsilon * std::max(std::abs(first), std::abs(last));
+    return std::isnan(t) ? last - first > 0 : t >= first - roundings && t <= last + roundings;
+  }
+};
+
 class Measurement {
  public:
   Measurement(const Ensemble& a, const Scale& scale, const Spread& spread)
       : spread_(spread),
+        times_(a.own_times() || a.trajectories() == 0 ? std::vector<double>{} : a.times(0)),
         components_(scale.components()),
         points_(a.save_points()),
         distances_(points_ * components_),
@@ -47,9 +65,9 @@ class Measurement {
     }
   }
 
-  // Trajectories come in ascending order. `ended`: how, where both say the same.
+  // Trajectories come in ascending order.
   template <class T>
-  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b, std::optional<ode::Status> ended) {
+  void add(std::size_t trajectory, std::span<const T> a, std::span<const T> b, const Ending& ending) {
     if (result_.a_is_float32) result_.a_is_float32 = fits_float32(a);
     if (result_.b_is_float32) result_.b_is_float32 = fits_float32(b);
     // Number by number first, in a loop that the compiler can vectorise.
@@ -73,12 +91,13 @@ class Measurement {
         note(trajectory, k, distance, certified, departed, diverged);
         of_one_[k] = distance;
       }
-      if (different > 0) suspects_.add(trajectory, of_one_);
     } else {
-      different = add_not_finite(trajectory, a, b, certified, ended);
+      different = add_not_finite(trajectory, a, b, certified, ending);
     }
     result_.different += different;
-    if (different > 0) ++result_.trajectories;
+    if (different == 0) return;
+    ++result_.trajectories;
+    suspects_.add(trajectory, of_one_);
   }
 
   void leave_out() { ++result_.left_out; }
@@ -127,6 +146,8 @@ class Measurement {
   }
 
  private:
+  double time_of(std::size_t k) const { return times_.empty() ? std::numeric_limits<double>::quiet_NaN() : times_[k]; }
+
   bool is_certified(std::size_t trajectory) {
     const std::vector<std::size_t>& all = spread_.trajectories;
     while (next_certified_ < all.size() && all[next_certified_] < trajectory) ++next_certified_;
@@ -154,7 +175,7 @@ class Measurement {
   // A trajectory with NaN or infinities somewhere. Returns how many numbers differ.
   template <class T>
   std::size_t add_not_finite(std::size_t trajectory, std::span<const T> a, std::span<const T> b, bool certified,
-                             std::optional<ode::Status> ended) {
+                             const Ending& ending) {
     std::size_t different = 0;
     bool departed = false;
     bool diverged = false;
@@ -162,27 +183,28 @@ class Measurement {
     bool all_finite_b = true;
     for (std::size_t k = 0; k < points_; ++k) {
       double distance = 0;
-      bool finite_a = true;
-      bool finite_b = true;
+      bool both = false, one_alone = false;  // components finite in both solutions, or in one
       for (std::size_t j = k * components_; j < (k + 1) * components_; ++j) {
-        finite_a = finite_a && std::isfinite(a[j]);
-        finite_b = finite_b && std::isfinite(b[j]);
+        const bool finite_a = std::isfinite(a[j]), finite_b = std::isfinite(b[j]);
+        all_finite_a = all_finite_a && finite_a;
+        all_finite_b = all_finite_b && finite_b;
+        both = both || (finite_a && finite_b);
+        one_alone = one_alone || finite_a != finite_b;
         if (same_number(a[j], b[j])) continue;
         ++different;
-        distance = std::max(distance, distances_[j]);
+        if (finite_a && finite_b) distance = std::max(distance, distances_[j]);
       }
-      all_finite_a = all_finite_a && finite_a;
-      all_finite_b = all_finite_b && finite_b;
-      if (!finite_a && !finite_b) continue;  // ended in both
-      if (finite_a != finite_b) {
+      of_one_[k] = both && !one_alone ? distance : -1;
+      if (!both && !one_alone) continue;  // ended in both
+      if (one_alone) {
         ++result_.at[k].one_finite;
         distance = std::numeric_limits<double>::infinity();
-        if (ended == ode::Status::success && !result_.one_sided)
+        if (!result_.one_sided && !ending.leaves_open(time_of(k), spread_.epsilon))
           result_.one_sided = Departure{trajectory, k, distance, distance};
       }
       note(trajectory, k, distance, certified, departed, diverged);
     }
-    if (ended == ode::Status::terminated) return different;  // nothing is saved behind an event
+    if (ending.status == ode::Status::terminated) return different;  // nothing is saved behind an event
     if (!all_finite_a) ++result_.not_finite_a;
     if (!all_finite_b) ++result_.not_finite_b;
     if (!all_finite_a || !all_finite_b) ++result_.not_finite;
@@ -200,6 +222,7 @@ class Measurement {
   }
 
   const Spread& spread_;
+  std::vector<double> times_;  // [time], where all trajectories share them
   std::size_t components_;
   std::size_t points_;
   std::vector<double> inverse_size_;             // [time][component]
@@ -266,8 +289,11 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                            }
                            const auto row_a = std::span<const T>(piece.a).subspan(i * row, row);
                            const auto row_b = std::span<const T>(piece.b).subspan(i * row, row);
-                           measurement.add(first + i, row_a, row_b,
-                                           status_a == status_b ? std::optional(status_a) : std::nullopt);
+                           Ending ending;
+                           if (status_a == status_b) ending.status = status_a;
+                           if (!piece.ends_a.empty() && !piece.ends_b.empty())
+                             ending.time = {piece.records_a[i].end_time, piece.records_b[i].end_time};
+                           measurement.add(first + i, row_a, row_b, ending);
                            statistics.add(first + i, row_a, row_b);
                          }
                          if (control.progress) control.progress(first + count, trajectories);

@@ -59,8 +59,8 @@ struct Difference {
   bool b_is_float32 = true;  // every number of b is a float32
   bool a_is_float32 = true;
   std::vector<Departure> first;  // up to 3, earliest first
-  // The first trajectory that reached its end in both and yet is finite in one alone: at no time is that rounding.
-  // (Of those that ended before, by an event or a blow-up, rounding decides when.)
+  // The first trajectory that ended in both alike and yet is finite in one alone, not between the times of its ends: at
+  // no time is that rounding. (Of those that ended early, by an event or a blow-up, rounding decides when.)
   std::optional<Departure> one_sided;
   // Ascending, up to 32: the farthest out of what the certified ones show. See detail/suspects.h.
   std::vector<std::size_t> suspects;

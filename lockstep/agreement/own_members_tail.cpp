@@ -67,7 +67,8 @@ void examine(std::uint64_t seed, std::size_t trajectories, Tails& tails, std::ar
       double farthest = *std::ranges::max_element(of_members);
       if (farthest >= kDecisive) break;
       for (std::size_t c = 0; c < 3; ++c) {
-        farthest = std::max(farthest, 4 * epsilon_of(kPrecisionOf<T>) * scale.magnitude[k * 3 + c] / scale.size[c]);
+        farthest =
+            std::max(farthest, 4 * epsilon_of(kPrecisionOf<T>) * scale.largest_so_far[k * 3 + c] / scale.size[c]);
       }
       Tail& tail = tails[witnesses(of_members)];
       for (std::size_t p = 0; p < ports.size(); ++p) {

@@ -69,6 +69,10 @@ Scale measure_scale(const Ensemble& ensemble) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     scale.magnitude[i] = counts[i] > 0 ? std::sqrt(scale.magnitude[i] / counts[i]) : 0;
   }
+  scale.largest_so_far = scale.magnitude;
+  for (std::size_t i = components; i < counts.size(); ++i) {
+    scale.largest_so_far[i] = std::max(scale.largest_so_far[i], scale.largest_so_far[i - components]);
+  }
   return scale;
 }
 

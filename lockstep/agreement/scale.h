@@ -14,6 +14,9 @@ struct Scale {
   std::vector<double> size;  // [component]
   // Root mean square over trajectories, for what an ulp is there.
   std::vector<double> magnitude;  // [time][component]
+  // The largest of these up to each save point. An error made at one is carried along from there: where all
+  // trajectories pass through zero together, a solution is off by roundings of what it was before.
+  std::vector<double> largest_so_far;  // [time][component]
 
   std::size_t components() const { return size.size(); }
   // The largest of the components' magnitudes in units of their sizes.

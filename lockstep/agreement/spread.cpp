@@ -114,10 +114,12 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
   const std::size_t components = certificate.components;
   const double epsilon = epsilon_of(claimed);
   const double widening = std::max(1.0, epsilon / epsilon_of(certificate.precision));
-  std::vector<double> base;  // [sample][time][component]
-  for (const std::size_t i : certificate.trajectories) {
-    const std::vector<double> row = reference.states(i, 1);
-    base.insert(base.end(), row.begin(), row.end());
+  std::vector<double> base = certificate.base;  // [sample][time][component]
+  if (base.empty()) {
+    for (const std::size_t i : certificate.trajectories) {
+      const std::vector<double> row = reference.states(i, 1);
+      base.insert(base.end(), row.begin(), row.end());
+    }
   }
   Spread spread;
   spread.epsilon = epsilon;
@@ -144,10 +146,11 @@ Spread spread_of(const Certificate& certificate, const Ensemble& reference, cons
         const double* at = certificate.states_of(member, s) + k * components;
         const double* from = base.data() + (s * points + k) * components;
         double distance = 0;
-        bool finite = true;
+        bool finite = false;
         for (std::size_t c = 0; c < components; ++c) {
-          finite = finite && std::isfinite(at[c]) && std::isfinite(from[c]);
-          const double floor = certificate.ulps * epsilon * scale.magnitude[k * components + c];
+          if (!std::isfinite(at[c]) || !std::isfinite(from[c])) continue;
+          finite = true;
+          const double floor = certificate.ulps * epsilon * scale.largest_so_far[k * components + c];
           distance = std::max(distance, std::max(std::abs(at[c] - from[c]) * widening, floor) / scale.size[c]);
         }
         if (!finite) continue;

@@ -53,8 +53,10 @@ struct Spread {
 
 // From perturbed members against the unperturbed solution in `reference`. `claimed` is the coarser of the two
 // precisions under comparison: spreads of a finer certificate are scaled up, tangent dynamics being linear.
-// Every distance is at least the certificate's ulps of the state's magnitude: members that agree to the bit (at a
-// stable fixed point) do not oblige another summation order to do so.
+// Every distance is at least the certificate's ulps of the largest magnitude that the component had by then: members
+// that agree to the bit (where the flow contracts) do not oblige another summation order to do so. A step rounds its
+// sum by up to eps |y| / 2, and what contracts by a factor q < 1 a step carries (eps / 2) sum of q^j |y(t - j h)|
+// along: a multiple of eps max |y(s)|, s <= t, and not of |y(t)|, which may pass through zero.
 Spread spread_of(const Certificate& certificate, const Ensemble& reference, const Scale& scale, Precision claimed);
 
 // Without members: the median of 4 ulps growing as exp(lyapunov t). The higher quantiles are then unknown, because

@@ -56,7 +56,79 @@ SpreadTier judge_spread(const Evidence& evidence) {
   return tier;
 }
 
-// Suspects against members of their own, at all times when these are still close together.
+// One trajectory's distances at a save point, in units of the solution's size: over components finite in both.
+double distance_of(const double* x, const double* y, const Scale& scale) {
+  double distance = 0;
+  for (std::size_t c = 0; c < scale.components(); ++c) {
+    const double one = std::abs(y[c] - x[c]) / scale.size[c];
+    if (one > distance && std::isfinite(one)) distance = one;
+  }
+  return distance;
+}
+
+// The members of one of the certificate's trajectories.
+Certificate alone(const Certificate& all, std::size_t sample, std::vector<double> base) {
+  Certificate own = all;
+  own.trajectories = {all.trajectories[sample]};
+  own.states.clear();
+  const std::size_t row = own.save_points * own.components;
+  for (std::size_t m = 0; m < own.members; ++m) {
+    own.states.insert(own.states.end(), all.states_of(m, sample), all.states_of(m, sample) + row);
+  }
+  if (!all.base.empty()) {
+    const auto begin = all.base.begin() + static_cast<std::ptrdiff_t>(sample * row);
+    base.assign(begin, begin + static_cast<std::ptrdiff_t>(row));
+  }
+  own.base = std::move(base);
+  return own;
+}
+
+// One trajectory of both solutions, against members of its own.
+struct Suspect {
+  std::size_t trajectory;
+  Certificate own;
+  std::vector<double> a, b;  // [time][component]
+};
+
+// Looks at all times when the members are still close together. Where a's is not what a's problem gives (members `of`
+// a), its distance from b's says nothing of b.
+std::optional<Departure> judge_suspect(const Suspect& suspect, const Spread& spread, const Evidence& evidence,
+                                       Settings::Of of, std::size_t trajectories, double& worst_share,
+                                       SpreadTier& tier) {
+  const Certificate& own = suspect.own;
+  std::optional<Departure> outlier, damaged;
+  double share_here = worst_share, ratio_here = 0, allowed_here = 0;
+  for (std::size_t k = 0; k < own.save_points; ++k) {
+    const double members = spread.at[k][kTail];
+    if (!(members < spread.decisive())) continue;
+    const std::size_t at = k * own.components;
+    const double* const base = own.base.data() + at;
+    std::vector<double> of_members;
+    for (std::size_t m = 0; m < own.members; ++m)
+      of_members.push_back(distance_of(own.states_of(m, 0) + at, base, evidence.scale));
+    const double allowed = std::max(allowed_alone(witnesses(of_members), trajectories), evidence.spread.another_step);
+    const auto ratio_of = [&](double distance) {
+      return members > 0 ? distance / members : distance > 0 ? kNoBound : 0;
+    };
+    const double off = distance_of(base, suspect.a.data() + at, evidence.scale);
+    if (of == Settings::Of::a && ratio_of(off) > allowed && !damaged)
+      damaged = Departure{suspect.trajectory, k, off, allowed * members};
+    const double distance = distance_of(suspect.a.data() + at, suspect.b.data() + at, evidence.scale);
+    const double ratio = ratio_of(distance);
+    if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= share_here) continue;
+    share_here = ratio / allowed, ratio_here = ratio, allowed_here = allowed;
+    if (ratio > allowed) outlier = Departure{suspect.trajectory, k, distance, allowed * members};
+  }
+  if (damaged) {
+    if (!tier.damaged) tier.damaged = damaged;
+    return std::nullopt;
+  }
+  if (share_here > worst_share)
+    worst_share = share_here, tier.worst_alone = ratio_here, tier.allowed_alone = allowed_here;
+  return outlier;
+}
+
+// Suspects against members of their own.
 void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings, Precision claimed,
                  Evidence& evidence) {
   const std::vector<std::size_t>& suspects = evidence.difference.suspects;
@@ -66,7 +138,7 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
     tier.not_examined = settings.not_examined;
     return;
   }
-  std::optional<Certificate> found;
+  std::optional<Settings::Examined> found;
   try {
     found = settings.examine(suspects);
   } catch (const Error& error) {
@@ -74,51 +146,22 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
     tier.not_examined = Error(error.kind(), {error.field(), error.found(), error.expected(), {}}).what();
     return;
   }
-  if (found->trajectories != suspects || found->save_points != a.save_points()) {
+  const Certificate& members = found->members;
+  if (members.trajectories != suspects || members.save_points != a.save_points()) {
     tier.not_examined = "members of other trajectories or times came back";
     return;
   }
-  const Scale& scale = evidence.scale;
+  if (found->of == Settings::Of::a) tier.other_bits = members.other_bits;
   double worst_share = 0;
   std::optional<Departure> outlier;
   for (std::size_t s = 0; s < suspects.size(); ++s) {
-    Certificate own = *found;
-    own.trajectories = {suspects[s]};
-    own.states.clear();
-    const std::size_t row = own.save_points * own.components;
-    for (std::size_t m = 0; m < own.members; ++m) {
-      own.states.insert(own.states.end(), found->states_of(m, s), found->states_of(m, s) + row);
-    }
-    const Spread spread = spread_of(own, a, scale, claimed);
-    const std::vector<double> in_a = a.states(suspects[s], 1), in_b = b.states(suspects[s], 1);
+    const std::size_t i = suspects[s];
+    Suspect suspect{i, {}, a.states(i, 1), b.states(i, 1)};
+    suspect.own = alone(members, s, suspect.a);
+    const Spread spread = spread_of(suspect.own, a, evidence.scale, claimed);
     ++tier.examined;
-    for (std::size_t k = 0; k < own.save_points; ++k) {
-      const double members = spread.at[k][kTail];
-      if (!(members < spread.decisive())) continue;
-      double distance = 0;
-      for (std::size_t c = 0; c < own.components; ++c) {
-        const std::size_t j = k * own.components + c;
-        if (std::isnan(in_a[j]) && std::isnan(in_b[j])) continue;
-        const double one = std::abs(in_b[j] - in_a[j]) / scale.size[c];
-        distance = std::isnan(one) ? kNoBound : std::max(distance, one);
-      }
-      std::vector<double> of_members(own.members, 0.0);
-      for (std::size_t m = 0; m < own.members; ++m) {
-        const double* at = own.states_of(m, 0) + k * own.components;
-        for (std::size_t c = 0; c < own.components; ++c) {
-          const double one = std::abs(at[c] - in_a[k * own.components + c]) / scale.size[c];
-          if (one > of_members[m]) of_members[m] = one;
-        }
-      }
-      const double allowed =
-          std::max(allowed_alone(witnesses(of_members), a.trajectories()), evidence.spread.another_step);
-      const double ratio = members > 0 ? distance / members : distance > 0 ? kNoBound : 0;
-      if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= worst_share) continue;
-      worst_share = ratio / allowed;
-      tier.worst_alone = ratio;
-      tier.allowed_alone = allowed;
-      if (ratio > allowed) outlier = Departure{suspects[s], k, distance, allowed * members};
-    }
+    const auto one = judge_suspect(suspect, spread, evidence, found->of, a.trajectories(), worst_share, tier);
+    if (one) outlier = one;
   }
   // Their own growth is better known than what the ensemble's allows any: near a saddle a trajectory's may be beyond
   // it.
@@ -222,8 +265,29 @@ Verdict not_stated(const SilentSolver& solver, Verdict verdict) {
   return verdict;
 }
 
+bool has_adaptive_steps(const Ensemble& of) {
+  const auto fields = of.provenance();
+  return std::ranges::any_of(fields, [](const auto& each) { return each.first == "rtol" && !each.second.empty(); });
+}
+
+// What became of a reference's own numbers since they were solved: where they are not what its problem gives, nothing
+// can be said to agree with them.
+Verdict judge_reference(const Ensemble& a, Verdict verdict) {
+  const SpreadTier& tier = verdict.evidence->spread_tier;
+  if (!tier.damaged && !tier.other_bits) return verdict;
+  const std::string reason = reference_reason(a, *verdict.evidence);
+  verdict.reasons.insert(verdict.reasons.begin() + (verdict.reasons.empty() ? 0 : 1), reason);
+  verdict.reasons.resize(std::min(verdict.reasons.size(), kMostReasons));
+  if (!tier.damaged || verdict.outcome != Outcome::agree) return verdict;
+  verdict.outcome = Outcome::undecided;
+  verdict.sentence = "No verdict: trajectory " + std::to_string(tier.damaged->trajectory) + " of " + a.name() +
+                     " is not what its own problem gives, so that nothing can be judged by it.";
+  return verdict;
+}
+
 // Rounding of another mode's products than those in question tells nothing about these.
-std::optional<Certificate> usable_certificate(const Ensemble& of, MatrixPrecision mode) {
+// Nor do members of a finer precision show how adaptive steps answer to the rounding of the one claimed.
+std::optional<Certificate> usable_certificate(const Ensemble& of, MatrixPrecision mode, Precision claimed) {
   std::optional<Certificate> certificate = of.certificate();
   if (!certificate || certificate->members == 0 || certificate->samples() == 0) return std::nullopt;
   if (certificate->save_points != of.save_points() || certificate->components != of.components() ||
@@ -231,6 +295,7 @@ std::optional<Certificate> usable_certificate(const Ensemble& of, MatrixPrecisio
       factor_roundoff(certificate->matrix_precision) != factor_roundoff(mode)) {
     return std::nullopt;
   }
+  if (certificate->precision != claimed && has_adaptive_steps(of)) return std::nullopt;
   return certificate;
 }
 
@@ -245,7 +310,7 @@ std::optional<Spread> find_spread(const Ensemble& a, const Ensemble& b, const Se
   }
   const MatrixPrecision mode = matrix_precision_of(a, b);
   for (const Ensemble* of : {&a, &b}) {
-    if (const auto certificate = usable_certificate(*of, mode)) {
+    if (const auto certificate = usable_certificate(*of, mode, claimed)) {
       Spread spread = spread_of(*certificate, *of, scale, claimed);
       spread.source += ", stored in " + of->name();
       return spread;
@@ -270,9 +335,19 @@ MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b) {
   return mode;
 }
 
-bool brings_certificate(const Ensemble& a, const Ensemble& b) {
+Precision coarser_precision(const Ensemble& a, const Ensemble& b) {
+  return a.precision() == Precision::f32 || b.precision() == Precision::f32 ? Precision::f32 : Precision::f64;
+}
+
+bool has_certificate(const Ensemble& a, const Ensemble& b) {
   const MatrixPrecision mode = matrix_precision_of(a, b);
-  return usable_certificate(a, mode) || usable_certificate(b, mode);
+  const Precision claimed = coarser_precision(a, b);
+  return usable_certificate(a, mode, claimed) || usable_certificate(b, mode, claimed);
+}
+
+bool brings_certificate(const Ensemble& a, const Ensemble& b) {
+  if (a.precision() != b.precision() && (has_adaptive_steps(a) || has_adaptive_steps(b))) return false;
+  return has_certificate(a, b);
 }
 
 namespace {
@@ -286,8 +361,7 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
     return undecided(std::move(verdict), "there is nothing to compare", {});
   }
   // The coarser of what the two claim to be: a float32 file need not agree with a float64 file to 16 digits.
-  const Precision claimed =
-      a.precision() == Precision::f32 || b.precision() == Precision::f32 ? Precision::f32 : Precision::f64;
+  const Precision claimed = coarser_precision(a, b);
   Evidence evidence;
   evidence.times = elapsed_times(a);
   evidence.is_time = !a.own_times() && evidence.times == a.times(0);
@@ -343,6 +417,7 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
                      "Save earlier times, while trajectories are still close.");
   }
   conclude(a, b, verdict);
+  verdict = judge_reference(a, std::move(verdict));
   if (const auto solver = silent_on_solver(a, b); solver && verdict.outcome == Outcome::disagree)
     return not_stated(*solver, std::move(verdict));
   return verdict;

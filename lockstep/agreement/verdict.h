@@ -34,7 +34,10 @@ struct SpreadTier {
   std::size_t worst_level = 0;       // of kLevels
   std::size_t worst_time = 0;        // save point
   std::optional<Departure> outlier;  // a trajectory farther than any right one
-  std::size_t examined = 0;          // single trajectories that were held against members of their own
+  // A trajectory of a that lies farther from what a's own problem gives than rounding could take it.
+  std::optional<Departure> damaged;
+  std::optional<std::size_t> other_bits;  // the first examined one of a whose bits its problem does not give
+  std::size_t examined = 0;               // single trajectories that were held against members of their own
   double worst_alone = 0;    // ratio of one of them to the farthest of its members, the nearest to what it may be
   double allowed_alone = 0;  // what it may be there
   std::string not_examined;  // why none was, where none was
@@ -80,16 +83,27 @@ struct Settings {
   std::optional<double> lyapunov;          // serves where neither solution carries a certificate
   std::optional<Certificate> certificate;  // computed anew by the caller; wins over those stored
   enum class Of { a, b } certificate_of = Of::a;
-  // Members of these trajectories of a (ascending), where they can be solved again. With it the few that lie farthest
-  // out are judged by their own growth, which finds a single wrong one among many. Where it is empty, or throws an
-  // Error because they cannot be solved, all are judged by Spread::farthest alone, and the verdict says so and why.
-  std::function<Certificate(const std::vector<std::size_t>&)> examine;
+  // Members of these trajectories (ascending) by a's problem, where they can be solved again, or else by b's. With it
+  // the few that lie farthest out are judged by their own growth, which finds a single wrong one among many; and a,
+  // where it is not what its own problem gives (Certificate::base). Where it is empty, or throws an Error because they
+  // cannot be solved, all are judged by Spread::farthest alone, and the verdict says so and why.
+  struct Examined {
+    Certificate members;
+    Of of = Of::a;
+    Examined(Certificate found, Of by = Of::a) : members(std::move(found)), of(by) {}  // NOLINT: a certificate will do
+  };
+  std::function<Examined(const std::vector<std::size_t>&)> examine;
   std::string not_examined = "nothing here can solve them";  // why `examine` is empty, as the verdict is to say
 };
 
 // The coarser of the modes in which the two say that their nets' products were made.
 MatrixPrecision matrix_precision_of(const Ensemble& a, const Ensemble& b);
+// The coarser of the precisions that the two claim: what their members are to be solved in.
+Precision coarser_precision(const Ensemble& a, const Ensemble& b);
 // Whether one of the two brought a certificate by which they can be judged: members rounded as in that mode.
+bool has_certificate(const Ensemble& a, const Ensemble& b);
+// Whether there is no reason to solve members anew. Between two precisions with adaptive steps there is: members that
+// are compared with a solution of their own precision do not show how step sizes answer to the other's rounding.
 bool brings_certificate(const Ensemble& a, const Ensemble& b);
 
 // Is b a faithful port of a? The certificate is a's; b's own serves if a has none. Throws Error (cancelled), or (file)

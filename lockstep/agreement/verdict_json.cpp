@@ -42,6 +42,13 @@ json evidence_json(const Evidence& evidence) {
                                     {"largest_ratio", number_or_null(spread.worst_alone)},
                                     {"allowed_ratio", spread.allowed_alone}};
   }
+  if (spread.other_bits) result["spread"]["reference_has_other_bits"] = *spread.other_bits;
+  if (spread.damaged) {
+    result["spread"]["reference_damaged"] = {{"trajectory", spread.damaged->trajectory},
+                                             {"time", evidence.times[spread.damaged->time]},
+                                             {"distance", number_or_null(spread.damaged->distance)},
+                                             {"allowed", spread.damaged->allowed}};
+  }
   if (!spread.not_examined.empty()) result["spread"]["not_examined"] = spread.not_examined;
   if (spread.outlier) {
     result["spread"]["outlier"] = {{"trajectory", spread.outlier->trajectory},

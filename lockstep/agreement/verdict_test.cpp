@@ -552,7 +552,7 @@ TEST(verdict, counts_nan_and_rejects_it_where_only_one_solution_has_it) {
   const Verdict at_the_end = judge(lorenz_f64(), HeldEnsemble(problem, late));
   EXPECT_OUTCOME(at_the_end, disagree);
   EXPECT_THAT(at_the_end.reasons, Contains(HasSubstr("Trajectory 6 is finite in one solution and not in the other")));
-  EXPECT_THAT(at_the_end.reasons, Contains(HasSubstr("and both say that it reached its end.")));
+  EXPECT_THAT(at_the_end.reasons, Contains(HasSubstr("and both say that it came to the same end.")));
   late.records = lorenz_f64().records(0, kTrajectories);
   late.records[6].status = ode::Status::not_finite;
   EXPECT_OUTCOME(judge(lorenz_f64(), HeldEnsemble(problem, late)), agree);

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/agreement/ensemble.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/right_hand_side.h"
 #include "lockstep/cli/state_events.h"
@@ -198,14 +197,6 @@ void add_resets(const ode::ResultFile& file, const hdf5::Group& problem_group, o
   }
 }
 
-// Whether a solve of the sampled trajectories gave what the file holds of them.
-void check_bits(const ode::ResultFile& file, const agreement::Certificate& again) {
-  const auto other = agreement::first_of_other_bits(agreement::StoredEnsemble(file.path()), again);
-  if (!other) return;
-  cannot(file, "other numbers than its problem gives when solved again (trajectory " + std::to_string(*other) + ")",
-         "the same bits, to know that it is the same problem");
-}
-
 }  // namespace
 
 std::vector<std::size_t> stored_components(const ode::ResultFile& file) {
@@ -325,15 +316,17 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
 namespace {
 
 // Of the components that the file has.
-agreement::Certificate solve_members(const StoredProblem& stored, const agreement::CertificateOptions& which,
-                                     const RunControl& control) {
-  return with_components(make_certificate(stored.problem, stored.options, which, control), stored.components);
+agreement::Certificate solve_members(const StoredProblem& stored, Precision precision,
+                                     const agreement::CertificateOptions& which, const RunControl& control) {
+  ode::Options options = stored.options;
+  options.precision = precision;
+  return with_components(make_certificate(stored.problem, options, which, control), stored.components);
 }
 
 }  // namespace
 
 agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
-                                             const RunControl& control) {
+                                             const RunControl& control, const agreement::SolvedAgain& how) {
   const std::vector<std::size_t> sample =
       which.chosen.empty() ? agreement::evenly_spaced(file.trajectories(), which.samples) : which.chosen;
   // Where one step size serves all trajectories, all must be solved again; otherwise the sample speaks for itself.
@@ -347,19 +340,12 @@ agreement::Certificate recompute_certificate(const ode::ResultFile& file, const 
   agreement::CertificateOptions perturbed = which;
   perturbed.samples = sample.size();
   if (solved.size() == sample.size()) perturbed.chosen.clear();
-  agreement::CertificateOptions unperturbed = perturbed;
-  unperturbed.members = 1;
-  unperturbed.ulps = 0;
-  // Products of cuBLASLt and of tensor cores have bits of their own, which no solve here would give again.
-  const std::string mode = file.text_attribute("matrix_precision");
-  if ((mode.empty() || mode == to_string(MatrixPrecision::f32)) && file.text_attribute("products").empty()) {
-    agreement::Certificate again = solve_members(stored, unperturbed, control);
-    again.trajectories = sample;
-    check_bits(file, again);
-  }
-  agreement::Certificate certificate = solve_members(stored, perturbed, control);
-  certificate.trajectories = sample;
-  return certificate;
+  const auto solve = [&](Precision precision, const agreement::CertificateOptions& members) {
+    agreement::Certificate found = solve_members(stored, precision, members, control);
+    found.trajectories = sample;
+    return found;
+  };
+  return agreement::solve_again(agreement::StoredEnsemble(file.path()), perturbed, how, solve);
 }
 
 }  // namespace lockstep::cli

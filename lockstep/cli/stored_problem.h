@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/agreement/certificate.h"
+#include "lockstep/agreement/solved_again.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/run_control.h"
@@ -37,6 +38,6 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
 // problem that gives the file's own bits is the one the file is about. Throws Error (unsupported) where that fails or
 // the problem cannot be rebuilt, (cancelled) at the caller's request.
 agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
-                                             const RunControl& control);
+                                             const RunControl& control, const agreement::SolvedAgain& how = {});
 
 }  // namespace lockstep::cli

@@ -42,11 +42,27 @@ std::string outlier_reason(const Evidence& evidence) {
                                        : number(outlier.distance) + " of the solution's size away") +
          " " + at_moment(evidence.times[outlier.time], evidence.is_time) +
          (std::isinf(outlier.allowed)
-              ? ", and both say that it reached its end"
+              ? ", and both say that it came to the same end"
               : ", where " + rounding_text(evidence) + " takes no trajectory farther than " + number(outlier.allowed)) +
          (evidence.spread_tier.worst_alone > evidence.spread_tier.allowed_alone
               ? " (" + number(evidence.spread_tier.allowed_alone) + " times its own perturbed members)."
               : ".");
+}
+
+std::string reference_reason(const Ensemble& a, const Evidence& evidence) {
+  const SpreadTier& tier = evidence.spread_tier;
+  if (tier.damaged) {
+    const Departure& damaged = *tier.damaged;
+    return "Solved again, the problem in " + a.name() + " gives other numbers for its trajectory " +
+           std::to_string(damaged.trajectory) + ": " + number(damaged.distance) + " of the solution's size away " +
+           at_moment(evidence.times[damaged.time], evidence.is_time) + ", where " + rounding_text(evidence) +
+           " takes it no farther than " + number(damaged.allowed) +
+           ". The file is damaged, or was changed since it was solved.";
+  }
+  return "Solved again, the problem in " + a.name() + " gives other bits than the file holds (trajectory " +
+         std::to_string(*tier.other_bits) +
+         "), though none that rounding does not explain while it is small: another build or version made it, or it is "
+         "damaged where trajectories have parted.";
 }
 
 std::string not_examined_reason(const SpreadTier& tier) {

@@ -11,6 +11,8 @@ std::string rounding_text(const Evidence& evidence);  // what explains a differe
 
 std::string spread_reason(const Evidence& evidence);
 std::string outlier_reason(const Evidence& evidence);  // of a tier that has one
+// Of a tier in which a is not what its problem gives.
+std::string reference_reason(const Ensemble& a, const Evidence& evidence);
 std::string not_examined_reason(const SpreadTier& tier);
 std::string divergence_reason(const Evidence& evidence);  // of a tier that was asked
 std::string statistics_reason(const Statistics& statistics);

@@ -225,9 +225,9 @@ std::string find_spread(const agreement::StoredEnsemble& a, const agreement::Sto
     try {
       progress.emplace("solving a sample of " + ensemble->name() + " again", "trajectories",
                        options.quiet ? Verbosity::quiet : Verbosity::normal);
-      settings.certificate =
-          recompute_certificate(ensemble->file(), {.matrix_precision = agreement::matrix_precision_of(a, b)},
-                                {&interrupt.token(), progress->function()});
+      settings.certificate = recompute_certificate(
+          ensemble->file(), {.matrix_precision = agreement::matrix_precision_of(a, b)},
+          {&interrupt.token(), progress->function()}, agreement::solved_for(a, b, agreement::OtherBits::refuse));
       settings.certificate_of = of;
       why_not.clear();
       break;
@@ -238,6 +238,21 @@ std::string find_spread(const agreement::StoredEnsemble& a, const agreement::Sto
   }
   progress.emplace("comparing", "trajectories", options.quiet ? Verbosity::quiet : Verbosity::normal);
   return why_not;
+}
+
+// Members of single trajectories, by a's problem, or by b's where a is another program's, say.
+agreement::Settings::Examined examine(const agreement::StoredEnsemble& a, const agreement::StoredEnsemble& b,
+                                      const std::vector<std::size_t>& trajectories, MatrixPrecision mode,
+                                      const RunControl& control) {
+  const auto by = [&](const agreement::StoredEnsemble& of, agreement::OtherBits other_bits) {
+    // With one step for all, each member is a solve of the whole ensemble.
+    const bool common = of.file().text_attribute("control") == "common";
+    const std::size_t members = common ? agreement::CertificateOptions{}.members : agreement::kOwnMembers;
+    return recompute_certificate(of.file(), {.chosen = trajectories, .members = members, .matrix_precision = mode},
+                                 control, agreement::solved_for(a, b, other_bits));
+  };
+  return agreement::examine_by([&] { return by(a, agreement::OtherBits::tell); },
+                               [&] { return by(b, agreement::OtherBits::refuse); });
 }
 
 // One file under two names agrees with itself, which was hardly the question.
@@ -276,7 +291,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
     }
     if (!same && !knows_spread) {
       const std::string why_not = find_spread(a, b, options, interrupt, settings, progress);
-      if (!settings.certificate && !page_or_json) {
+      if (!settings.certificate && !page_or_json && !agreement::has_certificate(a, b)) {
         progress.reset();
         if (!options.quiet) Report(a.file(), b.file(), comparison).print();
         if (!options.quiet) std::printf("no verdict: nothing tells how much of that is rounding\n%s", why_not.c_str());
@@ -288,11 +303,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
     settings.not_examined = "--stored-only";
   } else {
     settings.examine = [&](const std::vector<std::size_t>& trajectories) {
-      // With one step for all, each member is a solve of the whole ensemble.
-      const bool common = a.file().text_attribute("control") == "common";
-      const std::size_t members = common ? agreement::CertificateOptions{}.members : agreement::kOwnMembers;
-      return recompute_certificate(a.file(), {.chosen = trajectories, .members = members, .matrix_precision = mode},
-                                   {&interrupt.token(), {}});
+      return examine(a, b, trajectories, mode, {&interrupt.token(), {}});
     };
   }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);
