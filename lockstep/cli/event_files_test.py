@@ -189,6 +189,27 @@ class Continued(EventsTest):
         self.assertFalse(self.path("balls.h5.part.events").exists())
 
 
+    def test_lost_events_are_told_and_no_step_is_counted_twice(self):
+        self.succeed("solve", "balls.toml", "--quiet")
+        shutil.copy(self.path("balls.h5"), self.path("whole.h5"))
+        with h5py.File(self.path("balls.h5"), "r+") as file:
+            file["status"][30:40] = 6  # cancelled
+            for column in COLUMNS:
+                del file[column]
+        self.path("balls.h5").rename(self.path("balls.h5.part"))
+        done = self.run_tool("solve", "balls.toml", "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with h5py.File(self.path("balls.h5")) as file, h5py.File(self.path("whole.h5")) as whole:
+            stored = len(whole["status"]) - 10
+            self.assertIn(f"the events of {stored} trajectories are missing (balls.h5.part.events): solving them again",
+                          done.stderr)
+            for total, column in (("accepted_steps", "accepted"), ("rejected_steps", "rejected"),
+                                  ("rhs_evaluations", "evaluations")):
+                self.assertEqual(file.attrs[total], file[column][:].sum())
+                self.assertEqual(file.attrs[total], whole.attrs[total])
+        self.assert_same_log("balls.h5", "whole.h5")
+
+
 class Judged(EventsTest):
     def change(self, name, change):
         shutil.copy(self.path("balls.h5"), self.path(name))

@@ -77,6 +77,8 @@ void ResultWriter::hand_in(const SolutionBlock& block, std::span<const std::size
 
 std::vector<std::size_t> ResultWriter::open_rows() const { return chunks_->open_rows(); }
 
+const StoredBefore& ResultWriter::stored_before() const { return chunks_->stored_before(); }
+
 std::uintmax_t ResultWriter::open_bytes() const { return chunks_->open_bytes(); }
 
 std::filesystem::path ResultWriter::leave(const Attributes& attributes) { return chunks_->leave(attributes); }

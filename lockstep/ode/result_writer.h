@@ -13,6 +13,7 @@
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/solution.h"
+#include "lockstep/ode/solve.h"
 
 namespace lockstep::ode {
 
@@ -43,6 +44,13 @@ struct ResultMetadata {
   std::vector<std::string> reset_texts;
 };
 
+// What an earlier run left in a file that is continued.
+struct StoredBefore {
+  std::size_t trajectories = 0;    // that are not solved again
+  std::size_t without_events = 0;  // trajectories that were stored and are solved again, for their events are lost
+  Summary totals;                  // counts of the stored ones
+};
+
 // A sink whose blocks go to an HDF5 file of the layout in docs/files.md. The file grows as NAME.part beside its
 // target, all its disk space taken first, locked against a second writer, and gets its name in finish(). Trajectories
 // are gathered into chunks of consecutive rows; a thread of the writer's own stores each chunk when its last row is
@@ -66,6 +74,7 @@ class ResultWriter : public SolutionSink {
   // The trajectories that are not in the file yet, ascending: at first all of them, or what an earlier run left open.
   // Only these are to be committed; see ode/row_selection.h.
   std::vector<std::size_t> open_rows() const;
+  const StoredBefore& stored_before() const;
   // What finish() would have to fill, in bytes.
   std::uintmax_t open_bytes() const;
 

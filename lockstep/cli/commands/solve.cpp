@@ -323,6 +323,12 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
                               : options.resume || existing == Existing::replace ? Leftover::discard
                                                                                 : Leftover::refuse;
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
+  const ode::StoredBefore& earlier = writer.stored_before();
+  if (earlier.without_events > 0 && !options.quiet) {
+    std::fprintf(stderr, "lockstep: the events of %s are missing (%s.part.events): solving %s again\n",
+                 trajectories_text(earlier.without_events).c_str(), path.c_str(),
+                 earlier.without_events == 1 ? "it" : "them");
+  }
   if (share != nullptr) share->ready();
   Solved solved;
   {
@@ -331,10 +337,10 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     solved = solve_open_rows(setup, writer, {&interrupt.token(), progress.function()});
   }
   ode::Summary& summary = solved.summary;
-  if (left) summary.add(left->totals);
+  summary.add(earlier.totals);
   if (share != nullptr) {
     share->summary = summary;
-    share->earlier = left ? left->stored : 0;
+    share->earlier = earlier.trajectories;
   }
   const std::size_t total = setup.problem.trajectories();
   const std::size_t open = summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
@@ -353,8 +359,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
         summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
-    print_summary(summary, left ? left->stored : 0, setup.options, out_of_steps, solved.excursions, path.string(),
-                  bytes);
+    print_summary(summary, earlier.trajectories, setup.options, out_of_steps, solved.excursions, path.string(), bytes);
     print_step_limit(setup, summary);
     print_resets(setup, summary, path);
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());

@@ -36,6 +36,7 @@ class ChunkWriter : public SolutionSink {
   const std::atomic<std::uint32_t>* wishes() const override { return &wishes_; }
   void hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) override;
   std::vector<std::size_t> open_rows();
+  const StoredBefore& stored_before() const { return file_.earlier(); }
   std::uintmax_t open_bytes() { return open_rows().size() * (row_elements_ + components_) * element_bytes_; }
   std::uintmax_t finish(const Attributes& attributes);
   std::filesystem::path leave(const Attributes& attributes);

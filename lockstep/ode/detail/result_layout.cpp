@@ -120,13 +120,27 @@ void ResultLayout::reopen() {
   stored_before_.reserve(trajectories_);
   for (std::size_t first = 0; first < trajectories_; first += kStatusesAtOnce) {
     const std::size_t count = std::min(kStatusesAtOnce, trajectories_ - first);
-    for (const std::uint8_t status : data_->status.read<std::uint8_t>({first}, {count})) {
+    const auto status = data_->status.read<std::uint8_t>({first}, {count});
+    const auto accepted = data_->accepted.read<std::int32_t>({first}, {count});
+    const auto rejected = data_->rejected.read<std::int32_t>({first}, {count});
+    const auto evaluations = data_->evaluations.read<std::int32_t>({first}, {count});
+    for (std::size_t i = 0; i < count; ++i) {
       // One whose events were lost is solved again.
-      const bool is_whole = !journal_ || journal_->holds(stored_before_.size());
-      stored_before_.push_back(is_whole && status != static_cast<std::uint8_t>(Status::cancelled));
+      const bool is_stored = static_cast<Status>(status[i]) != Status::cancelled;
+      const bool is_whole = !journal_ || journal_->holds(first + i);
+      stored_before_.push_back(is_whole && is_stored);
+      if (is_stored && !is_whole) ++earlier_.without_events;
+      if (!stored_before_.back()) continue;
+      TrajectoryRecord record;
+      record.status = static_cast<Status>(status[i]);
+      record.accepted = accepted[i];
+      record.rejected = rejected[i];
+      record.evaluations = evaluations[i];
+      earlier_.totals.add(record);
+      ++earlier_.trajectories;
     }
   }
-  committed_ = static_cast<std::size_t>(std::ranges::count(stored_before_, true));
+  committed_ = earlier_.trajectories;
   const std::int64_t resumed = file_.has_attribute(kResumed) ? file_.integer_attribute(kResumed) : 0;
   file_.set_attribute(kResumed, resumed + 1);
 }

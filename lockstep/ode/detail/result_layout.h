@@ -53,6 +53,7 @@ class ResultLayout {
   std::size_t state_phase(std::size_t first) const;
   // [trajectory]: committed by an earlier run, with any status but "cancelled".
   const std::vector<bool>& stored_before() const { return stored_before_; }
+  const StoredBefore& earlier() const { return earlier_; }
 
   // Hands rows [row, row + count) of a chunk to the file; commit() makes them count. The one place that decides the
   // order of writes: rows, flush, disk, status and counter, flush. A reader of an unfinished file may trust rows whose
@@ -116,6 +117,7 @@ class ResultLayout {
   bool direct_offered_ = false;
   std::optional<EventJournal> journal_;  // where events are kept
   std::vector<bool> stored_before_;
+  StoredBefore earlier_;
   std::vector<Rows> rows_;
   std::size_t rows_bytes_ = 0;
   PageBuffer piece_;  // of a column, on its way
