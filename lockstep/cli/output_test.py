@@ -182,6 +182,21 @@ class Pack(OutputTest):
         self.assertIn("3,000 success", self.succeed("info", "small.h5"))
         self.assertIn("nothing to do", self.succeed("solve", "lorenz.toml", "--output", "small.h5", "--resume"))
 
+    def test_tables_of_a_packed_file_are_inflated_once(self):
+        self.write("own.toml", LORENZ.replace("trajectories = 3000", "trajectories = 20000").replace(
+            "[time]", "parameters = { box = { low = [9, 20, 2], high = [11, 30, 3] } }\n[time]"))
+        self.succeed("solve", "own.toml", "--output", "own.h5", "--quiet")
+        self.succeed("pack", "own.h5", "--output", "small.h5", "--quiet")
+
+        def processor_seconds(*files):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.succeed("validate", "--quiet", *files)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        # Inflated for each trajectory anew, the parameters alone take hundreds of times as long.
+        self.assertLess(processor_seconds("own.h5", "small.h5"), 2 + 20 * processor_seconds("own.h5", "own.h5"))
+
     def test_xarray_opens_a_packed_file(self):
         try:
             import h5netcdf  # noqa: F401

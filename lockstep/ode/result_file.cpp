@@ -194,15 +194,33 @@ std::vector<double> ResultFile::initial_states(std::size_t first, std::size_t co
 }
 
 std::vector<double> ResultFile::times(std::size_t trajectory) const {
-  const hdf5::Dataset time = file_.dataset(names::kTime);
-  return times_per_trajectory_ ? time.read<double>({trajectory, 0}, {1, save_points_}) : time.read<double>();
+  if (times_per_trajectory_) return times_.row(file_, names::kTime, trajectory, save_points_);
+  return file_.dataset(names::kTime).read<double>();
 }
 
 std::vector<double> ResultFile::parameters(std::size_t trajectory) const {
   if (parameter_names_.empty()) return {};
-  const hdf5::Dataset values = file_.dataset(names::kParameters);
-  return parameters_per_trajectory_ ? values.read<double>({trajectory, 0}, {1, parameter_names_.size()})
-                                    : values.read<double>();
+  if (parameters_per_trajectory_)
+    return parameters_.row(file_, names::kParameters, trajectory, parameter_names_.size());
+  return file_.dataset(names::kParameters).read<double>();
+}
+
+std::vector<double> ResultFile::RowsAtHand::row(const hdf5::File& file, const char* name, std::size_t trajectory,
+                                                std::size_t width) {
+  constexpr std::size_t kBytes = std::size_t{1} << 19;
+  if (width == 0) return {};
+  if (trajectory < first_ || (trajectory - first_ + 1) * width > numbers_.size()) {
+    const hdf5::Dataset table = file.dataset(name);
+    const std::size_t rows = std::max<std::size_t>(kBytes / (width * sizeof(double)), 1);
+    // One that is asked for alone, far from the last, is read alone.
+    const bool next = trajectory == first_ + numbers_.size() / width;
+    const std::size_t left = table.shape()[0] - std::min(trajectory, table.shape()[0]);
+    const std::size_t count = next ? std::clamp<std::size_t>(rows, 1, std::max<std::size_t>(left, 1)) : 1;
+    numbers_ = table.read<double>({trajectory, 0}, {count, width});
+    first_ = trajectory;
+  }
+  const auto begin = numbers_.begin() + static_cast<std::ptrdiff_t>((trajectory - first_) * width);
+  return {begin, begin + static_cast<std::ptrdiff_t>(width)};
 }
 
 std::size_t ResultFile::entries_before(const char* name, std::size_t row) const {

@@ -93,6 +93,7 @@ class ResultFile {
   std::vector<TrajectoryRecord> records(std::size_t first, std::size_t count) const;
   std::vector<double> initial_states(std::size_t first, std::size_t count) const;  // [trajectory][component]
 
+  // Cheap one after the other, where each trajectory has its own.
   std::vector<double> times(std::size_t trajectory) const;       // [time]
   std::vector<double> parameters(std::size_t trajectory) const;  // [parameter]
   // Of rows [first, first + count); those that all share without Impulses::first.
@@ -109,6 +110,16 @@ class ResultFile {
   const hdf5::File& hdf5() const { return file_; }
 
  private:
+  // Some rows of a table [trajectory][width] at hand: a packed one is inflated chunk by chunk, however little is read.
+  class RowsAtHand {
+   public:
+    std::vector<double> row(const hdf5::File& file, const char* name, std::size_t trajectory, std::size_t width);
+
+   private:
+    std::size_t first_ = 0;
+    std::vector<double> numbers_;
+  };
+
   void read_impulse_form();
   void check_events() const;
   // A dimension of one trajectory's entries after the other's: the first one of a row or a later one, and, of rows
@@ -129,6 +140,7 @@ class ResultFile {
   std::vector<std::string> index_files_;
   std::vector<std::string> component_names_;
   std::vector<std::string> parameter_names_;
+  mutable RowsAtHand times_, parameters_;
 };
 
 }  // namespace lockstep::ode
