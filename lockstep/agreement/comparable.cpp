@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/agreement/table_difference.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep::agreement {
@@ -31,6 +32,18 @@ const std::set<std::string> kNotOfInterest{"history",         "command",
                                            "rhs_evaluations", "problem_file",
                                            "index_files",     "index_first_trajectories",
                                            "engine_reason"};
+
+// A tolerance of each component is the one of all where it is the same for each.
+std::string as_one_number(const std::string& list) {
+  const std::size_t comma = list.find(", ");
+  const std::string first = list.substr(0, comma);
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(", ", begin), list.size());
+    if (list.compare(begin, end - begin, first) != 0) return list;
+    begin = end + 2;
+  }
+  return first;
+}
 
 // Equations have a line each.
 std::string in_one_line(std::string_view lines) {
@@ -86,15 +99,29 @@ void compare_shapes(const Ensemble& a, const Ensemble& b, Fields& fields) {
   size("components", a.components(), b.components());
 }
 
-// Numbers are compared by their places. A file that names no components calls them u0, u1, ...
+// Numbers are compared by their places: a name that the other has at another place forbids that. A file that names no
+// components calls them u0, u1, ...
 void compare_names(const Ensemble& a, const Ensemble& b, Fields& fields) {
   const std::vector<std::string> in_a = a.component_names(), in_b = b.component_names();
-  const auto at = static_cast<std::size_t>(std::ranges::mismatch(in_a, in_b).in1 - in_a.begin());
-  if (at == in_a.size()) return;
-  const std::string place = "u" + std::to_string(at);
-  if (in_a[at] == place || in_b[at] == place) return;
-  const bool ordered_otherwise = std::ranges::is_permutation(in_a, in_b);
-  fields.add("component " + std::to_string(at) + "'s name", in_a[at], in_b[at], ordered_otherwise);
+  const auto is_elsewhere = [](const std::string& name, const std::vector<std::string>& names, std::size_t at) {
+    const auto found = std::ranges::find(names, name);
+    return found != names.end() && found - names.begin() != static_cast<std::ptrdiff_t>(at);
+  };
+  for (std::size_t at = 0; at < in_a.size(); ++at) {
+    const std::string place = "u" + std::to_string(at);
+    if (in_a[at] == in_b[at] || in_a[at] == place || in_b[at] == place) continue;
+    const bool ordered_otherwise = is_elsewhere(in_a[at], in_b, at) || is_elsewhere(in_b[at], in_a, at);
+    fields.add("component " + std::to_string(at) + "'s name", in_a[at], in_b[at], ordered_otherwise);
+    if (ordered_otherwise) return;
+  }
+}
+
+// What differs beside the numbers forbids nothing, but is told.
+void compare_stored_tables(const Ensemble& a, const Ensemble& b, Fields& fields) {
+  if (a.stored() == nullptr || b.stored() == nullptr) return;
+  for (const TableDifference& one : compare_tables(*a.stored(), *b.stored())) {
+    if (!one.table.starts_with("component ")) fields.add(one.table, one.a, one.b, false);
+  }
 }
 
 // The first difference. A file of another program may not state them; between two of ours the digests tell.
@@ -180,7 +207,8 @@ void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
   const auto& [rhs_a, rhs_b] = both["rhs_digest"];
   const bool other_rhs = !rhs_a.empty() && !rhs_b.empty() && rhs_a != rhs_b;
   for (const auto& [name, values] : both) {
-    const auto& [in_a, in_b] = values;
+    auto [in_a, in_b] = values;
+    in_a = as_compared(name, in_a), in_b = as_compared(name, in_b);
     if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
     const bool stated = !in_a.empty() && !in_b.empty();
     const bool of_solver = kOfSolver.contains(name);
@@ -200,9 +228,14 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
   if (same_shape) {
     compare_names(a, b, fields);
     compare_inputs(a, b, fields);
+    compare_stored_tables(a, b, fields);
   }
   compare_provenance(a, b, fields);
   return std::move(fields).sorted();
+}
+
+std::string as_compared(const std::string& name, const std::string& value) {
+  return name == "atol" ? as_one_number(value) : value;
 }
 
 // With u = 2^-53: dt is a rounded decimal or quotient, of a difference that was rounded, and the product with k rounds

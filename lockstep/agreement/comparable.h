@@ -27,6 +27,10 @@ std::vector<FieldDifference> compare_fields(const Ensemble& a, const Ensemble& b
 // start + k dt, or start + (end - start) k / n. The source derives the bound.
 std::optional<std::size_t> first_other_time(std::span<const double> a, std::span<const double> b);
 
+// The value of attribute `name` as two files that mean the same state it alike: a tolerance of each component is the
+// one of all where it is the same for each.
+std::string as_compared(const std::string& name, const std::string& value);
+
 // Whether they are solutions of one problem at the same times, as far as these fields tell: their numbers can be
 // compared then, though not by rounding where another method, step or tolerance forbids that.
 bool same_problem(const std::vector<FieldDifference>& fields);

@@ -47,6 +47,8 @@ class Ensemble {
 
   virtual std::vector<std::pair<std::string, std::string>> provenance() const = 0;
   virtual std::optional<Certificate> certificate() const = 0;
+  // The file it lies in; null in memory.
+  virtual const ode::ResultFile* stored() const { return nullptr; }
 
   std::size_t components() const { return component_names().size(); }
   std::vector<double> states(std::size_t first, std::size_t count) const;
@@ -77,6 +79,8 @@ class StoredEnsemble : public Ensemble {
   bool own_parameters() const override { return file_.parameters_per_trajectory(); }
   std::vector<std::pair<std::string, std::string>> provenance() const override;
   std::optional<Certificate> certificate() const override { return read_certificate(file_.path()); }
+
+  const ode::ResultFile* stored() const override { return &file_; }
 
   const ode::ResultFile& file() const { return file_; }
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "lockstep/agreement/comparable.h"
+#include "lockstep/agreement/table_difference.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
@@ -231,10 +232,12 @@ void compare_fields(const ode::ResultFile& a, const ode::ResultFile& b, Comparis
   }
   for (const std::string& name : names) {
     if (kNotOfInterest.contains(name)) continue;
-    const std::string in_a = value_text(a.attribute(name));
-    const std::string in_b = value_text(b.attribute(name));
+    const std::string in_a = agreement::as_compared(name, value_text(a.attribute(name)));
+    const std::string in_b = agreement::as_compared(name, value_text(b.attribute(name)));
     if (in_a != in_b) comparison.fields.push_back({name, in_a, in_b});
   }
+  for (const agreement::TableDifference& one : agreement::compare_tables(a, b))
+    comparison.fields.push_back({one.table, one.a, one.b});
 }
 
 }  // namespace

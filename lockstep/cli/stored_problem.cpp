@@ -211,6 +211,15 @@ std::vector<std::size_t> stored_components(const ode::ResultFile& file) {
   return stored;
 }
 
+std::string wrong_equation(const ode::ResultFile& file) {
+  try {
+    if (file.hdf5().has(kGroup)) rebuild_rhs(file, file.hdf5().group(kGroup));
+  } catch (const Error& error) {
+    return Error(error.kind(), {error.field(), error.found(), error.expected(), {}}).what();
+  }
+  return {};
+}
+
 void store_problem(hdf5::File& file, const ProblemFile& problem_file, const ProblemSetup& setup) {
   hdf5::Group group = file.create_group(kGroup);
   const std::vector<double>& ends = setup.problem.end_times;

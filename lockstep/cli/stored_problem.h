@@ -24,6 +24,10 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
 // Which of the state's components the file has, by index; empty: all.
 std::vector<std::size_t> stored_components(const ode::ResultFile& file);
 
+// Why the equation that the file keeps is not the one whose digest it states, or cannot be read; empty where nothing is
+// wrong, and of files that keep none.
+std::string wrong_equation(const ode::ResultFile& file);
+
 struct StoredProblem {
   ode::Problem problem;
   ode::Options options;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/agreement/report.h"
+#include "lockstep/agreement/table_difference.h"
 #include "lockstep/agreement/verdict.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/compare.h"
@@ -180,10 +181,22 @@ class Report {
   Precision precision_;
 };
 
+// Of files whose problems are kept otherwise, which of them keeps one that it was not solved with.
+void warn_of_wrong_equations(const ode::ResultFile& a, const ode::ResultFile& b, bool quiet) {
+  const auto tables = agreement::compare_tables(a, b);
+  const auto of_problem = [](const agreement::TableDifference& one) { return one.table.starts_with("problem"); };
+  if (quiet || std::ranges::none_of(tables, of_problem)) return;
+  for (const ode::ResultFile* file : {&a, &b}) {
+    const std::string wrong = wrong_equation(*file);
+    if (!wrong.empty()) std::fprintf(stderr, "lockstep: note: %s\n", shown(wrong).c_str());
+  }
+}
+
 // Bits alone: any difference counts.
 int validate_bits(const ValidateOptions& options, const RunControl& control, std::optional<Progress>& progress) {
   const ode::ResultFile a(options.a);
   const ode::ResultFile b(options.b);
+  warn_of_wrong_equations(a, b, options.quiet);
   const Comparison comparison = compare(a, b, control);
   progress.reset();  // its line
   if (!options.quiet) Report(a, b, comparison).print();
@@ -269,6 +282,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
                            }};
   const agreement::StoredEnsemble a(options.a);
   const agreement::StoredEnsemble b(options.b);
+  warn_of_wrong_equations(a.file(), b.file(), options.quiet);
   const auto fields = agreement::compare_fields(a, b);
   const bool comparable = fields.empty() || !fields.front().forbids;
   const bool only_distance = !comparable && agreement::same_problem(fields);
