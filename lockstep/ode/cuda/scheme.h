@@ -34,6 +34,7 @@ struct CompiledScheme {
   using Numbers = decltype(Method::coefficients());
   static constexpr int kStages = Numbers::kStages;
   static constexpr int kAllStages = Numbers::kAllStages;
+  static constexpr bool kCompiled = true;
   static constexpr bool kAdaptive = Method::kErrorOrder > 0;
 
   static LOCKSTEP_HOST_DEVICE constexpr int stages() { return kStages; }
@@ -183,6 +184,7 @@ class TableScheme {
   // The stages k are whatever has k[stage][component].
  public:
   static constexpr int kAllStages = kMostStages;
+  static constexpr bool kCompiled = false;  // but read from a table
   static constexpr bool kAdaptive = true;
 
   explicit LOCKSTEP_HOST_DEVICE TableScheme(const MethodTable<Number>& table) : table_(&table) {}

@@ -450,25 +450,55 @@ class Trajectory : private Memory, private Progress<T> {
 
   // After an accepted step: event, save points, advance. True when the event ended the trajectory.
   LOCKSTEP_HOST_DEVICE bool finish_step(double h, double t_new) {
-    const int n = derivative_.components();
     ++accepted_;
-    double t_stop = t_new, theta = 1;
-    bool crossed = false;
     typename Memory::Scratch scratch(*this);
     const auto between = scratch.row();
     if (has_event()) {
       const T value = event_function(t_new, y1_);
-      double low = 0;
-      crossed = find_crossing(h, value, between, low, theta);
-      if (crossed) {
-        for (int i = 0; i < scalar::kEventBisections; ++i) {
-          const double middle = 0.5 * (low + theta);
-          (crosses(event_value_, event_within(h, middle, between)) ? theta : low) = middle;
-        }
-        if (theta != 1) t_stop = D::fma(theta, h, t_);
+      if (crosses(event_value_, value) ||
+          detail::TurnSearch<T>::comes_near(event_value_, event_in_middle(between), value)) {
+        return finish_step_with_event(value);
       }
       event_value_ = value;
     }
+    pass(h, t_new, t_new, 1, between);
+    return false;
+  }
+  // The same where the event, which has `value` at the end, may be met within. What that needs would push the states of
+  // all steps out of registers: it works on a copy in memory.
+  LOCKSTEP_HOST_DEVICE bool finish_step_with_event(T value) {
+    if constexpr (!Scheme::kCompiled) {
+      return search_event(value);
+    } else {
+      Trajectory other(*this);
+      const bool ended = other.search_event_apart(value);
+      static_cast<Memory&>(*this) = other;
+      static_cast<Progress<T>&>(*this) = other;
+      return ended;
+    }
+  }
+  LOCKSTEP_HOST_DEVICE_CALL bool search_event_apart(T value) { return search_event(value); }
+  LOCKSTEP_HOST_DEVICE bool search_event(T value) {
+    const double h = proposed_.h, t_new = proposed_.t_new;
+    typename Memory::Scratch scratch(*this);
+    const auto between = scratch.row();
+    double t_stop = t_new, low = 0, theta = 1;
+    const bool crossed = find_crossing(h, value, between, low, theta);
+    if (crossed) {
+      for (int i = 0; i < scalar::kEventBisections; ++i) {
+        const double middle = 0.5 * (low + theta);
+        (crosses(event_value_, event_within(h, middle, between)) ? theta : low) = middle;
+      }
+      if (theta != 1) t_stop = D::fma(theta, h, t_);
+    }
+    event_value_ = value;
+    pass(h, t_new, t_stop, theta, between);
+    return crossed;
+  }
+  // Save points up to t_stop, which is at theta of the step; the state goes there.
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE void pass(double h, double t_new, double t_stop, double theta, const Row& between) {
+    const int n = derivative_.components();
     while (saved_ < ensemble_.save_points && (t_stop - next_save_) * h >= 0) {
       interpolate(h, scalar::step_fraction<D>(next_save_, t_, t_new, h), between);
       store(between);
@@ -481,22 +511,24 @@ class Trajectory : private Memory, private Progress<T> {
     }
     t_ = t_stop;
     for (int c = 0; c < n; ++c) k_[0][c] = k_[scheme_.stages() - 1][c];
-    return crossed;
   }
-
   template <class Row>
   LOCKSTEP_HOST_DEVICE T event_within(double h, double theta, const Row& between) {
     interpolate(h, theta, between);
     return event_function(D::fma(theta, h, t_), between);
   }
-  // The event's turn in the step proposed, where it has `value` at the end.
+  // The event in the middle of the step proposed, about; `between` is used for the state there.
   template <class Row>
-  LOCKSTEP_HOST_DEVICE detail::TurnSearch<T> turn(T value, const Row& between) const {
+  LOCKSTEP_HOST_DEVICE T event_in_middle(const Row& between) const {
     const T eighth = L::mul(T(0.125), static_cast<T>(proposed_.h));
     for (int c = 0; c < derivative_.components(); ++c)
       between[c] = scalar::middle_state<L>(y_[c], y1_[c], k_[0][c], k_[scheme_.stages() - 1][c], eighth);
-    const T middle = event_function(D::fma(0.5, proposed_.h, t_), between);
-    return {event_value_, middle, value, [this](T from, T to) { return crosses(from, to); }};
+    return event_function(D::fma(0.5, proposed_.h, t_), between);
+  }
+  // Where it may turn in that step, at whose end it has `value`.
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE detail::TurnSearch<T> turn(T value, const Row& between) const {
+    return {event_value_, event_in_middle(between), value, strikes()};
   }
   // Whether the event is met in the step, where it has `value` at the end: between `low`, to which event_value_ then
   // belongs, and `high`.
@@ -505,7 +537,7 @@ class Trajectory : private Memory, private Progress<T> {
     if (crosses(event_value_, value)) return true;
     detail::TurnSearch<T> search = turn(value, between);
     while (search.open()) {
-      search.see(event_within(h, search.theta(), between), [this](T from, T to) { return crosses(from, to); });
+      search.see(event_within(h, search.theta(), between), strikes());
     }
     if (!search.found()) return false;
     low = search.low();
@@ -548,9 +580,14 @@ class Trajectory : private Memory, private Progress<T> {
     while (++c < derivative_.components());
     return compiled_event(t, static_cast<const T*>(row));
   }
-  LOCKSTEP_HOST_DEVICE bool crosses(T before, T after) const {
-    return (event_.rising && before < 0 && after >= 0) || (event_.falling && before > 0 && after <= 0);
-  }
+  struct Strikes {
+    LOCKSTEP_HOST_DEVICE bool operator()(T before, T after) const {
+      return (rising && before < 0 && after >= 0) || (falling && before > 0 && after <= 0);
+    }
+    bool rising, falling;
+  };
+  LOCKSTEP_HOST_DEVICE Strikes strikes() const { return {event_.rising, event_.falling}; }
+  LOCKSTEP_HOST_DEVICE bool crosses(T before, T after) const { return strikes()(before, after); }
 
   template <class U>
   LOCKSTEP_HOST_DEVICE void store(const U& u) {

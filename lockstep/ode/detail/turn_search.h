@@ -3,6 +3,12 @@
 
 #include "lockstep/kernels/lane/scalar_lane.h"
 
+#ifdef __CUDACC__
+#define LOCKSTEP_HOST_DEVICE_CALL __host__ __device__ __noinline__  // seldom called: its caller's registers stay free
+#else
+#define LOCKSTEP_HOST_DEVICE_CALL inline
+#endif
+
 namespace lockstep::ode::detail {
 
 // Looks where a parabola is least on the side of the ends: one through the ends and `middle`, which stands for the
@@ -26,7 +32,7 @@ class TurnSearch {
 
   LOCKSTEP_HOST_DEVICE TurnSearch() {}
   template <class Strikes>
-  LOCKSTEP_HOST_DEVICE TurnSearch(T before, T middle, T after, const Strikes& strikes)
+  LOCKSTEP_HOST_DEVICE_CALL TurnSearch(T before, T middle, T after, Strikes strikes)
       : left_{0, double(before)},
         middle_{0.5, double(middle)},
         right_{1, double(after)},
@@ -40,7 +46,7 @@ class TurnSearch {
   LOCKSTEP_HOST_DEVICE bool open() const { return open_; }
   LOCKSTEP_HOST_DEVICE double theta() const { return next_.theta; }
   template <class Strikes>
-  LOCKSTEP_HOST_DEVICE void see(T value, const Strikes& strikes) {
+  LOCKSTEP_HOST_DEVICE_CALL void see(T value, Strikes strikes) {
     const Place seen{next_.theta, double(value)};
     open_ = false;
     found_ = true;
