@@ -72,7 +72,7 @@ class NetInEachCell:
         net = lockstep.mlp(self.weights, [np.zeros(16), np.zeros(1)], ["tanh", "identity"])
         beside = lambda j: f"u{j}" if 0 <= j < self.n else "0"
         return lockstep.equations({f"u{i}": f"{self.rate!r}*({beside(i - 1)} - 2*u{i} + {beside(i + 1)})"
-                                            f" + c(u{i}, {self.place[i]!r})" for i in range(self.n)}, models={"c": net})
+                                            f" + c(u{i}, {float(self.place[i])!r})" for i in range(self.n)}, models={"c": net})
 
 
 def spread(start, trajectories):
