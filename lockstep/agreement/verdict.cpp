@@ -270,6 +270,41 @@ bool has_adaptive_steps(const Ensemble& of) {
   return std::ranges::any_of(fields, [](const auto& each) { return each.first == "rtol" && !each.second.empty(); });
 }
 
+// Why nothing can be said of any save point.
+Verdict no_decisive_time(Verdict verdict) {
+  const Evidence& evidence = *verdict.evidence;
+  bool saved = false, compared = false, spread = false;
+  for (std::size_t k = 0; k < evidence.times.size(); ++k) {
+    if (!(evidence.times[k] > 0)) continue;
+    saved = true;
+    compared = compared || evidence.difference.at[k].compared > 0;
+    spread = spread || std::isfinite(evidence.spread.at[k][kMedian]);
+  }
+  if (!saved) return undecided(std::move(verdict), "nothing is saved after the start", "Save later times.");
+  if (!compared) return undecided(std::move(verdict), "no state after the start is finite in either solution", {});
+  if (!spread) {
+    return undecided(std::move(verdict),
+                     "the trajectories that are to tell how far rounding goes have no finite states after the start (" +
+                         verdict.evidence->spread.source + ")",
+                     "Finish their solution, or solve it again with --certificate.");
+  }
+  return undecided(std::move(verdict),
+                   "rounding alone drives trajectories apart before the first save point, and attractors that agree "
+                   "prove nothing",
+                   "Save earlier times, while trajectories are still close.");
+}
+
+// Agreement of a part is none of the whole.
+Verdict judge_completeness(const Ensemble& a, const Ensemble& b, Verdict verdict) {
+  const std::size_t left_out = verdict.evidence->difference.left_out;
+  if (left_out == 0 || verdict.outcome != Outcome::agree) return verdict;
+  verdict.outcome = Outcome::undecided;
+  verdict.sentence = "No verdict on the whole: the " + std::to_string(a.trajectories() - left_out) + " of " +
+                     trajectories_text(a.trajectories()) + " that " + a.name() + " and " + b.name() +
+                     " have both finished agree.";
+  return verdict;
+}
+
 // What became of a reference's own numbers since they were solved: where they are not what its problem gives, nothing
 // can be said to agree with them.
 Verdict judge_reference(const Ensemble& a, Verdict verdict) {
@@ -411,13 +446,10 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
   }
   if (verdict.evidence->spread_tier.decisive_times == 0 && !verdict.evidence->spread_tier.outlier &&
       verdict.evidence->spread_tier.worst_ratio <= kAllowedRatio) {
-    return undecided(std::move(verdict),
-                     "rounding alone drives trajectories apart before the first save point, and attractors that agree "
-                     "prove nothing",
-                     "Save earlier times, while trajectories are still close.");
+    return no_decisive_time(std::move(verdict));
   }
   conclude(a, b, verdict);
-  verdict = judge_reference(a, std::move(verdict));
+  verdict = judge_completeness(a, b, judge_reference(a, std::move(verdict)));
   if (const auto solver = silent_on_solver(a, b); solver && verdict.outcome == Outcome::disagree)
     return not_stated(*solver, std::move(verdict));
   return verdict;

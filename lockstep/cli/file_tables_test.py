@@ -3,13 +3,16 @@
 usage: file_tables_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import os
 import pathlib
+import re
 import shutil
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import LORENZ, ToolTest, h5py
+from tool_test import LORENZ, TOOL, ToolTest, h5py
 
 
 class Tables(ToolTest):
@@ -65,6 +68,72 @@ class Tables(ToolTest):
         with h5py.File(self.path("b.h5"), "r+") as file:
             file.attrs["atol"] = [atol, atol, 2 * atol]
         self.assertEqual(self.run_tool("validate", "a.h5", "b.h5").returncode, 2)
+
+    def test_a_table_that_the_file_tells_of_may_not_be_missing(self):
+        self.write("dosed.toml", LORENZ + '[[impulses]]\ncomponent = "x"\nchange = 1\nevery = 0.5\n')
+        self.write("ball.toml", '[rhs.equations]\nx = "v"\nv = "-9.81"\n[ensemble]\ntrajectories = 5\n'
+                   'initial_state = [1, 0]\n[time]\nspan = [0, 3]\nsave = 4\n[[resets]]\ncomponent = "x"\nvalue = 0\n'
+                   'direction = "falling"\nto = { v = "-0.8*v" }\n[output]\nfile = "ball.h5"\nevents = true\n')
+        self.succeed("solve", "dosed.toml", "--output", "dosed.h5", "--quiet")
+        self.succeed("solve", "ball.toml", "--quiet")
+        for whole, tables, said in (
+                ("dosed.h5", "impulse_", "/impulse_time: found nothing of that name, expected the impulses that attribute"),
+                ("ball.h5", "event_", "/event_time: found nothing of that name, expected the events that attribute"),
+                ("a.h5", "parameters", "/parameters: found nothing of that name, expected the numbers that the dataset")):
+            shutil.copy(self.path(whole), self.path("b.h5"))
+            with h5py.File(self.path("b.h5"), "r+") as file:
+                for name in [name for name in file if name.startswith(tables)]:
+                    del file[name]
+            for flags in ((), ("--bits",)):
+                self.fail_with("b.h5:" + said, "validate", *flags, whole, "b.h5")
+
+    def test_agreement_of_a_part_is_none_of_the_whole(self):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file["status"][2:] = 6  # cancelled
+            file["state"][2:] = float("nan")
+        for files in (("a.h5", "b.h5"), ("b.h5", "a.h5")):
+            done = self.run_tool("validate", *files)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn(f"No verdict on the whole: the 2 of 100 trajectories that {files[0]} and {files[1]} have both "
+                          "finished agree.", done.stdout)
+            self.assertIn("98 trajectories left out, not finished in one solution or both", done.stdout)
+
+    def test_no_trajectory_is_no_agreement(self):
+        for name in ("a.h5", "b.h5"):
+            with h5py.File(self.path(name), "r+") as file:
+                for table in [name for name in file if isinstance(file[name], h5py.Dataset)]:
+                    if file[table].shape[:1] == (100,):
+                        numbers = file[table][:0]
+                        del file[table]
+                        file[table] = numbers
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("there is nothing to compare", done.stdout + done.stderr)
+
+    def test_why_nothing_tells_of_rounding_is_told(self):
+        self.succeed("solve", "lorenz.toml", "--certificate", "--output", "c.h5", "--quiet")
+        with h5py.File(self.path("c.h5"), "r+") as file:
+            file["certificate_state"][:] = float("nan")
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            file["state"][:, 1:] *= 1.5
+        done = self.run_tool("validate", "c.h5", "b.h5", "--stored-only")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("that are to tell how far rounding goes have no finite states after the start", done.stdout)
+        self.assertNotIn("drives trajectories apart", done.stdout)
+        self.fail_with("--lyapunov", "validate", "a.h5", "b.h5", "--lyapunov", "nan")
+
+    def test_devices_and_pipes_are_refused_at_once(self):
+        os.mkfifo(self.path("pipe"))
+        self.write("drawn.toml", re.sub("initial_state = .*", 'initial_state = { file = "pipe" }', LORENZ))
+        for name in ("/dev/zero", "pipe"):
+            for command in (("info", name), ("import", name, "-o", "net.h5"), ("plot", name), ("explain", name),
+                            ("validate", "a.h5", name), ("validate", name, "a.h5"), ("solve", "drawn.toml"),
+                            ("solve", "lorenz.toml", "--output", name),
+                            ("solve", "lorenz.toml", "--overwrite", "--output", name)):
+                done = subprocess.run([TOOL, *command], cwd=self.folder, capture_output=True, text=True, timeout=20)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, "found (a device or pipe|no regular file|a file of that name)")
+        self.assertFalse(self.path("pipe").is_file())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -57,6 +58,14 @@ CLI::Validator file_name() {
 CLI::Validator any_number() {
   const auto check = [](const std::string& text) -> std::string {
     return read<double>(text) ? "" : refusal(text, "a number");
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator finite_number() {
+  const auto check = [](const std::string& text) -> std::string {
+    const auto value = read<double>(text);
+    return value && std::isfinite(*value) ? "" : refusal(text, "a finite number");
   };
   return CLI::Validator(check, "");
 }

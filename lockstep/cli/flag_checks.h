@@ -16,6 +16,7 @@ CLI::Validator one_of(const std::vector<std::string>& choices);
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = kMostWholeNumber);
 CLI::Validator file_name();  // not "", which a variable of a shell is that was never set
 CLI::Validator any_number();
+CLI::Validator finite_number();
 CLI::Validator positive_number();
 
 }  // namespace lockstep::cli

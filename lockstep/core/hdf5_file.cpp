@@ -32,6 +32,9 @@ File::File(Handle root, Handle file, std::string name, fs::path path, std::optio
 
 bool File::recognises(const fs::path& path) {
   constexpr std::array<char, 8> kSignature = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+  // A device has no end where the search would stop, and a pipe waits for somebody who writes.
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
   std::ifstream stream(path, std::ios::binary);
   std::array<char, 8> found{};
   for (std::streamoff offset = 0; stream.seekg(offset) && stream.read(found.data(), found.size());

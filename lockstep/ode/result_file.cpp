@@ -21,12 +21,14 @@ namespace names = result_names;
        "check that the file is whole, and of another program's that its state is [trajectory, time, component]"});
 }
 
+[[noreturn]] void missing(const hdf5::File& file, const char* name, const std::string& expected) {
+  throw Error(ErrorKind::file, {file.name() + name, "nothing of that name", expected,
+                                "an extract of a result keeps all its tables, or state, time and initial_state "
+                                "without the attribute version (docs/files.md)"});
+}
+
 hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const hdf5::Shape& expected) {
-  if (!file.has(name)) {
-    throw Error(ErrorKind::file, {file.name() + name, "nothing of that name", "a dataset",
-                                  "an extract of a result keeps all its tables, or state, time and initial_state "
-                                  "without the attribute version (docs/files.md)"});
-  }
+  if (!file.has(name)) missing(file, name, "a dataset");
   hdf5::Dataset dataset = file.dataset(name);
   const hdf5::Shape shape = dataset.shape();
   if (shape != expected) {
@@ -40,6 +42,18 @@ hdf5::Dataset dataset_of_shape(const hdf5::File& file, const char* name, const h
 // Files of ours hold every table; those of other programs may leave out what they do not know.
 bool may_leave_out(const hdf5::File& file, const char* name) {
   return !file.has_attribute("version") && !file.has(name);
+}
+
+// Tables that a file of ours has where it tells of them elsewhere.
+void require_promised_tables(const hdf5::File& file) {
+  if (!file.has_attribute("version")) return;
+  if (file.has(names::kParameter) && !file.has(names::kParameters))
+    missing(file, names::kParameters, "the numbers that the dataset parameter names");
+  if (file.has_attribute("impulses") && !file.has(names::kImpulseTime))
+    missing(file, names::kImpulseTime, "the impulses that attribute impulses tells of");
+  // Until their last moment unfinished files have none.
+  if (file.has_attribute("events") && !file.has(names::kEventTime) && file.path().extension() != ".part")
+    missing(file, names::kEventTime, "the events that attribute events tells of");
 }
 
 template <class T>
@@ -114,6 +128,7 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
                      parameters_per_trajectory_ ? hdf5::Shape{trajectories_, parameter_names_.size()}
                                                 : hdf5::Shape{parameter_names_.size()});
   }
+  require_promised_tables(file_);
   if (file_.has(names::kImpulseTime)) read_impulse_form();
   keeps_events_ = file_.has(names::kEventTime);
   if (keeps_events_) check_events();

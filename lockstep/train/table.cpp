@@ -245,6 +245,11 @@ Table parse_csv(std::string_view text, const std::string& source, MissingNumbers
 
 Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
   std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_directory(status) &&
+      !std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorKind::file, {path.string(), "a device or pipe", "a table of numbers", "copy it into a file"});
+  }
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
   if (stream && !std::filesystem::is_directory(path, ignored)) text << stream.rdbuf();

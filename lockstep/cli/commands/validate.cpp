@@ -46,8 +46,8 @@ two may differ by what rounding explains: while the ensemble's own spread is sma
 times it; trajectories may not part too early; statistics of the attractor must agree. docs/validation.md has the
 mathematics and how often it errs. That spread comes from the certificate that `solve --certificate` stored; where there
 is none, from --lyapunov, or 64 trajectories of A.h5 (or B.h5) are solved again from what the file holds of its problem.
-Exit code 0: they agree; 1: they do not; 2: no verdict, for they could not be compared, or nothing tells how much
-rounding explains. Where they are of one problem at the same times, by other methods or tolerances or with nothing to
+Exit code 0: they agree; 1: they do not; 2: no verdict, for they could not be compared, not all trajectories are
+finished in both, or nothing tells how much rounding explains. Where they are of one problem at the same times, by other methods or tolerances or with nothing to
 tell, it says how far apart they are and where first.)";
 
 // As many digits as tell any two numbers of the precision apart.
@@ -205,8 +205,9 @@ int validate_bits(const ValidateOptions& options, const RunControl& control, std
 
 // Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
 bool same_states(const Comparison& comparison) {
-  return comparison.same_precision && comparison.state.different == 0 && comparison.end_state.different == 0 &&
-         comparison.different_status == 0 && comparison.different_end_time == 0 && comparison.unfinished == 0;
+  return comparison.state.numbers > 0 && comparison.same_precision && comparison.state.different == 0 &&
+         comparison.end_state.different == 0 && comparison.different_status == 0 &&
+         comparison.different_end_time == 0 && comparison.unfinished == 0;
 }
 
 bool same_events(const Comparison& comparison) { return !comparison.events || comparison.events->same(); }
@@ -366,7 +367,7 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   command->add_flag("--json", options->json, "print the verdict and its numbers as JSON");
   command->add_option("--report", options->report, "write a page with pictures into this folder")->type_name("DIR");
   command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate")
-      ->check(any_number());
+      ->check(finite_number());
   command->add_flag("--stored-only", options->stored_only, "solve nothing, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
   command->footer(std::string(kValidateExamples) + "\n");
