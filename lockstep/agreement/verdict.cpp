@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "lockstep/agreement/detail/diagnosis.h"
 #include "lockstep/agreement/detail/own_members.h"
@@ -294,6 +295,19 @@ Verdict no_decisive_time(Verdict verdict) {
                    "Save earlier times, while trajectories are still close.");
 }
 
+// Two of one version of ours, of one precision, from CPUs: the same bits on any of them. "0.4.0", else empty.
+std::string version_of_both(const Ensemble& a, const Ensemble& b) {
+  const auto fact = [](const Ensemble& of, std::string_view name) {
+    for (const auto& [field, value] : of.provenance()) {
+      if (field == name) return value;
+    }
+    return std::string();
+  };
+  const bool cpus = fact(a, "engine") == "cpu" && fact(b, "engine") == "cpu" && a.precision() == b.precision();
+  const std::string version = fact(a, "version");
+  return cpus && version == fact(b, "version") ? version : std::string();
+}
+
 // Agreement of a part is none of the whole.
 Verdict judge_completeness(const Ensemble& a, const Ensemble& b, Verdict verdict) {
   const std::size_t left_out = verdict.evidence->difference.left_out;
@@ -449,6 +463,13 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
     return no_decisive_time(std::move(verdict));
   }
   conclude(a, b, verdict);
+  if (const std::string version = version_of_both(a, b); !version.empty() && verdict.outcome == Outcome::agree &&
+                                                         verdict.evidence->difference.different > 0 &&
+                                                         verdict.reasons.size() < kMostReasons) {
+    verdict.reasons.push_back("Both state version " + version +
+                              ", which gives the same bits on every CPU: one of them was made by another build, or is "
+                              "damaged.");
+  }
   verdict = judge_completeness(a, b, judge_reference(a, std::move(verdict)));
   if (const auto solver = silent_on_solver(a, b); solver && verdict.outcome == Outcome::disagree)
     return not_stated(*solver, std::move(verdict));

@@ -135,6 +135,13 @@ class Tables(ToolTest):
                 self.assertRegex(done.stderr, "found (a device or pipe|no regular file|a file of that name)")
         self.assertFalse(self.path("pipe").is_file())
 
+    def test_what_is_no_result_file_is_told_as_what_it_is(self):
+        self.write("empty.h5", "")
+        self.path("one").symlink_to("other")
+        self.path("other").symlink_to("one")
+        self.fail_with("empty.h5: found an empty file, expected an HDF5 file", "validate", "a.h5", "empty.h5")
+        self.fail_with("one: found Too many levels of symbolic links, expected an HDF5 file", "validate", "a.h5", "one")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -241,6 +241,9 @@ class Pack(OutputTest):
         self.fail_with("--level", "pack", "lorenz.h5", "--level", "10")
         self.succeed("merge", "lorenz.h5", "--output", "index.h5", "--index")
         self.fail_with("index.h5: found an index of other files", "pack", "index.h5")
+        self.path("lorenz.h5").rename(self.path("lorenz.h5.part"))
+        self.fail_with("lorenz.h5.part: found the unfinished file of a run, expected a finished one", "pack",
+                       "lorenz.h5.part")
 
 
 class LargerThanMemory(OutputTest):

@@ -103,7 +103,9 @@ TEST_F(Validate, says_where_single_trajectories_were_not_examined) {
     return text;
   };
   change_b(0x1p-52);
-  EXPECT_EQ(said({"validate", path("a.h5"), path("b.h5")}).find("not examined"), std::string::npos);
+  const std::string whole = said({"validate", path("a.h5"), path("b.h5")});
+  EXPECT_EQ(whole.find("not examined"), std::string::npos);
+  EXPECT_NE(whole.find("one of them was made by another build, or is damaged"), std::string::npos) << whole;
   EXPECT_NE(said({"validate", path("a.h5"), path("b.h5"), "--stored-only"}).find("not solved again (--stored-only)"),
             std::string::npos);
   for (const char* name : {"a.h5", "b.h5"}) {

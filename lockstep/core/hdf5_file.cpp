@@ -48,6 +48,10 @@ File File::open(const fs::path& path, Access access) {
   const Call call;
   std::error_code reason;
   const fs::file_status status = fs::status(path, reason);
+  if (status.type() == fs::file_type::none) {
+    throw Error(ErrorKind::file,
+                {path.string(), reason.message(), "an HDF5 file", "check the path and its permissions"});
+  }
   if (!fs::exists(status)) {
     throw Error(ErrorKind::file, {path.string(), "no such file", "an HDF5 file", "check the path"});
   }
@@ -55,6 +59,9 @@ File File::open(const fs::path& path, Access access) {
     throw Error(ErrorKind::file, {path.string(), "no regular file", "an HDF5 file", ""});
   if (!std::ifstream(path, std::ios::binary)) {
     throw Error(ErrorKind::file, {path.string(), "no permission to read it", "a readable file", ""});
+  }
+  if (fs::file_size(path, reason) == 0 && !reason) {
+    throw Error(ErrorKind::file, {path.string(), "an empty file", "an HDF5 file", "check what was to write it"});
   }
   if (!recognises(path)) {
     throw Error(ErrorKind::file, {path.string(), "no HDF5 signature", "an HDF5 file", "check the path"});

@@ -225,6 +225,10 @@ Packed pack(const fs::path& source, const fs::path& target, const PackOptions& o
                 {source.string(), "an index of other files", "a file with numbers of its own",
                  "merge its parts first: lockstep merge"});
   }
+  if (source.extension() == ".part") {
+    throw Error(ErrorKind::invalid_argument, {source.string(), "the unfinished file of a run", "a finished one",
+                                              "let the run end, or continue it with lockstep solve --resume"});
+  }
   if (whole.attribute(kPacked)) {
     throw Error(ErrorKind::invalid_argument, {source.string(),
                                               "a file that is packed already (" + whole.text_attribute(kPacked) + ")",
