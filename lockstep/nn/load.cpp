@@ -102,6 +102,15 @@ ModelFormat format_of_hdf5(const std::filesystem::path& path) {
 }
 #endif
 
+// Of endings by which other programs save nets.
+const char* remedy_for(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".mat") return "docs/bringing_a_net.md has a recipe for nets of MATLAB";
+  if (ending == ".bson" || ending == ".jld2") return "docs/bringing_a_net.md has a recipe for nets of Flux and Lux";
+  if (ending == ".msgpack") return "docs/bringing_a_net.md has a recipe for nets of JAX: Equinox, Flax";
+  return "check the path";
+}
+
 }  // namespace
 
 ModelFormat detect_format(const std::filesystem::path& path) {
@@ -149,7 +158,7 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
                     "build Lockstep with LOCKSTEP_HDF5=ON, or use safetensors");
 #endif
     case ModelFormat::other_hdf5:
-      return refuse("an HDF5 file without a model (no attribute \"lockstep_model\")", "check the path");
+      return refuse("an HDF5 file without a model (no attribute \"lockstep_model\")", remedy_for(path));
     case ModelFormat::keras_hdf5:
     case ModelFormat::keras_archive:
 #ifdef LOCKSTEP_HDF5
@@ -180,7 +189,7 @@ Model load(const std::filesystem::path& path, const ReadOptions& options) {
     case ModelFormat::unknown:
       break;
   }
-  return refuse("a file of no known model format", "check the path");
+  return refuse("a file of no known model format", remedy_for(path));
 }
 
 }  // namespace lockstep::nn

@@ -95,6 +95,9 @@ TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {
               AllOf(HasSubstr("net.txt: found a file of no known model format, expected "),
                     HasSubstr("safetensors or a Lockstep model in HDF5")));
   EXPECT_THAT(loading("empty", ""), HasSubstr("no known model format"));
+  for (const char* name : {"net.mat", "net.bson", "net.jld2", "net.msgpack"}) {
+    EXPECT_THAT(loading(name, "weights"), HasSubstr("docs/bringing_a_net.md has a recipe for nets of ")) << name;
+  }
 }
 
 TEST_F(LoadTest, a_long_archive_is_known_by_the_names_at_its_end) {
