@@ -135,6 +135,15 @@ class Tables(ToolTest):
                 self.assertRegex(done.stderr, "found (a device or pipe|no regular file|a file of that name)")
         self.assertFalse(self.path("pipe").is_file())
 
+    def test_a_filter_that_is_not_known_is_named_with_a_way_out(self):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            states = file["state"][:]
+            del file["state"]
+            file.create_dataset("state", data=states, chunks=True, compression="lzf")
+        done = self.run_tool("validate", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"b\.h5:/state: found numbers behind the filter lzf \(32000\), .*h5repack -f NONE")
+
     def test_what_is_no_result_file_is_told_as_what_it_is(self):
         self.write("empty.h5", "")
         self.path("one").symlink_to("other")
