@@ -144,6 +144,21 @@ class Tables(ToolTest):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"b\.h5:/state: found numbers behind the filter lzf \(32000\), .*h5repack -f NONE")
 
+    def test_states_that_stand_for_other_numbers_are_refused(self):
+        for attribute, number in (("scale_factor", 2.0), ("add_offset", 1.0), ("_FillValue", 0.0), ("missing_value", -1.0)):
+            shutil.copy(self.path("a.h5"), self.path("b.h5"))
+            with h5py.File(self.path("b.h5"), "r+") as file:
+                file["state"].attrs[attribute] = number
+            said = f"b.h5:/state: attribute {attribute}: found {number:g}, expected none"
+            self.fail_with(said, "validate", "a.h5", "b.h5")
+            with h5py.File(self.path("b.h5"), "r+") as file:
+                file["state"].attrs[attribute] = [number]
+            self.fail_with(said, "validate", "a.h5", "b.h5")
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            del file["state"].attrs["missing_value"]
+            file["state"].attrs["_FillValue"] = float("nan")
+        self.assertEqual(self.run_tool("validate", "a.h5", "b.h5").returncode, 0)
+
     def test_what_is_no_result_file_is_told_as_what_it_is(self):
         self.write("empty.h5", "")
         self.path("one").symlink_to("other")

@@ -1,10 +1,12 @@
 #include "lockstep/ode/result_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/hdf5_text.h"
 #include "lockstep/ode/detail/index_check.h"
 
 namespace lockstep::ode {
@@ -56,6 +58,28 @@ void require_promised_tables(const hdf5::File& file) {
     missing(file, names::kEventTime, "the events that attribute events tells of");
 }
 
+// Results are numbers as they are: those that netCDF's attributes would turn into others are no results. (xarray gives
+// states the _FillValue NaN, which changes nothing.)
+void refuse_packed_numbers(const hdf5::Dataset& state) {
+  const auto check = [&](const char* name, double without) {
+    const auto value = state.has_attribute(name) ? state.attribute(name) : std::nullopt;
+    if (!value) return;
+    const auto* number = std::get_if<double>(&*value);
+    const auto* integer = std::get_if<std::int64_t>(&*value);
+    const auto* numbers = std::get_if<std::vector<double>>(&*value);  // netCDF's are lists of one
+    const double is = number != nullptr                         ? *number
+                      : integer != nullptr                      ? static_cast<double>(*integer)
+                      : numbers != nullptr && !numbers->empty() ? numbers->front()
+                                                                : without;
+    if (is == without || (std::isnan(is) && std::isnan(without))) return;
+    throw Error(ErrorKind::file, {state.name() + ": attribute " + name, hdf5::to_text(*value), "none",
+                                  "store the states themselves, and NaN where there is none"});
+  };
+  check("scale_factor", 1);
+  check("add_offset", 0);
+  for (const char* name : {"_FillValue", "missing_value"}) check(name, std::numeric_limits<double>::quiet_NaN());
+}
+
 template <class T>
 std::vector<T> rows_or(const hdf5::File& file, const char* name, std::size_t first, std::size_t count, T otherwise) {
   if (may_leave_out(file, name)) return std::vector<T>(count, otherwise);
@@ -96,6 +120,7 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   const hdf5::Dataset state = file_.dataset(names::kState);
   const hdf5::Shape shape = state.shape();
   const hdf5::ElementType type = state.type();
+  refuse_packed_numbers(state);
   if (shape.size() != 3) wrong_shape(state.name(), shape, "three dimensions: trajectory, time, component");
   if (type.kind != hdf5::Kind::real || (type.bytes != 4 && type.bytes != 8)) {
     throw Error(ErrorKind::file, {state.name(), to_string(type), "float32 or float64", {}});
