@@ -464,10 +464,11 @@ class Trajectory : private Memory, private Progress<T> {
     pass(h, t_new, t_new, 1, between);
     return false;
   }
-  // The same where the event, which has `value` at the end, may be met within. What that needs would push the states of
-  // all steps out of registers: it works on a copy in memory.
+  // The same where the event, which has `value` at the end, may be met within. Where the compiler keeps trajectories in
+  // registers what that needs would push them out: it works on a copy in memory. (Of a derivative that points to shared
+  // memory a copy would hide where that is.)
   LOCKSTEP_HOST_DEVICE bool finish_step_with_event(T value) {
-    if constexpr (!Scheme::kCompiled) {
+    if constexpr (!Scheme::kCompiled || !__is_empty(Derivative)) {
       return search_event(value);
     } else {
       Trajectory other(*this);
