@@ -116,7 +116,7 @@ class Trajectory : private Memory, private Progress<T> {
       if (!take_plain_steps()) return false;
     }
     propose();
-    run_stages();
+    run_stages(has_stops());
     const Verdict verdict = judge();
     if (verdict == Verdict::ended || !conclude(verdict == Verdict::accepted)) return false;
     if (verdict == Verdict::accepted && behind_jump()) {
@@ -203,7 +203,11 @@ class Trajectory : private Memory, private Progress<T> {
   }
   template <class Index>
   LOCKSTEP_HOST_DEVICE double stage_time(Index i) const {
-    if (has_stops() && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
+    return stage_time(i, has_stops());
+  }
+  template <class Index>
+  LOCKSTEP_HOST_DEVICE double stage_time(Index i, bool has_stops) const {
+    if (has_stops && (int(i) == scheme_.stages() - 1 || scheme_.stage_time(i) == 1))
       return detail::last_stage_time(stops(), t_, proposed_.t_new, proposed_.last);
     return int(i) == scheme_.stages() - 1 ? proposed_.t_new : D::fma(scheme_.stage_time(i), proposed_.h, t_);
   }
@@ -372,10 +376,10 @@ class Trajectory : private Memory, private Progress<T> {
     }
   }
 
-  LOCKSTEP_HOST_DEVICE void run_stages() {
+  LOCKSTEP_HOST_DEVICE void run_stages(bool has_stops) {
     scheme_.for_stages([&](auto i) {
       prepare_stage(i);
-      evaluate(stage_time(i), y1_, k_[i]);
+      evaluate(stage_time(i, has_stops), y1_, k_[i]);
     });
   }
 
@@ -392,7 +396,7 @@ class Trajectory : private Memory, private Progress<T> {
     do {
       t_ = fixed_time(accepted_);
       proposed_.t_new = fixed_time(accepted_ + 1);
-      run_stages();
+      run_stages(false);
       if (judge() == Verdict::ended) return false;
       move_on();
     } while (++accepted_ < last);
