@@ -45,8 +45,7 @@ void for_each_tile(const Problem& problem, const Directions& directions, const O
   const std::size_t row = problem.save_points() * n;
   std::atomic<std::size_t> next{0};
   run_on_threads(plan.threads, [&](int) {
-    cpu::AdjointTile<T> tile(problem, options, rhs, plan.target,
-                             kMemoryBytes / static_cast<std::size_t>(plan.threads));
+    cpu::AdjointTile<T> tile(problem, options, rhs, plan.target, kMemoryBytes / static_cast<std::size_t>(plan.threads));
     tile.stop_when(control.cancel);
     std::vector<T> derivatives(kTileLanes * row * directions.count());
     std::vector<double> ends(kTileLanes * (1 + n) * directions.count());

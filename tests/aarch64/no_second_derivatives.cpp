@@ -1,5 +1,5 @@
-// A net's second derivatives are those of its graph, whose kernels take this compiler ten minutes. The programs here call
-// none.
+// A net's second derivatives are those of its graph, whose kernels take this compiler ten minutes. The programs here
+// call none.
 #include <exception>
 
 #include "lockstep/kernels/graph/weights.h"

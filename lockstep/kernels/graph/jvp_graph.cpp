@@ -220,7 +220,7 @@ class Forward : DerivativeBuilder {
     return zeros(widths_[value]);
   }
 
-  std::vector<std::size_t> dot_;               // of each value, kNone where it is zero
+  std::vector<std::size_t> dot_;  // of each value, kNone where it is zero
   bool directions_are_constants_ = false;
   std::size_t weights_ = 0;                    // of dense nodes that directions move, where those are constants
   std::map<std::size_t, std::size_t> layers_;  // of each node made that moves a dense node: which dense node

@@ -191,8 +191,7 @@ std::shared_ptr<DifferentiableTile<T>> directional_graph(const graph::Graph& gra
     if (moved.back()) directions.insert(directions.end(), port.pieces.begin(), port.pieces.end());
   }
   auto plan = TrainableGraphPlan<T>::compile_tangent(graph::tangent_graph(graph, moved), places, target);
-  return std::make_shared<ReverseGraph<T>>(std::move(plan), pieces, std::move(directions), components,
-                                           std::nullopt);
+  return std::make_shared<ReverseGraph<T>>(std::move(plan), pieces, std::move(directions), components, std::nullopt);
 }
 template std::shared_ptr<DifferentiableTile<float>> directional_graph(const graph::Graph&, const GraphPieces&,
                                                                       std::size_t, const graph::WeightPlaces&,
