@@ -59,7 +59,7 @@ Error unknown_name(std::string field, std::string_view name, std::span<const std
   const std::string nearest = nearest_name(name, known);
   return Error(ErrorKind::invalid_argument, {.field = std::move(field),
                                              .found = '"' + std::string(name) + '"',
-                                             .expected = "one of " + list,
+                                             .expected = known.empty() ? "none" : "one of " + list,
                                              .remedy = nearest.empty() ? "" : "did you mean \"" + nearest + "\"?"});
 }
 

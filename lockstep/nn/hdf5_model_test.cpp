@@ -131,6 +131,8 @@ TEST_F(Hdf5ModelTest, unfitting_layers_are_named) {
 TEST_F(Hdf5ModelTest, unknown_members_are_never_skipped) {
   EXPECT_THAT(reading({.more = [](File& file) { file.create_group("layer"); }}),
               HasSubstr(":/: found \"layer\", expected one of layers, inputs, outputs, provenance, metadata"));
+  EXPECT_THAT(reading({.more = [](File& file) { file.create_dataset<double>("weight", {2}); }}),
+              HasSubstr(":/: found \"weight\", expected none"));
   EXPECT_THAT(
       reading({.more = [](File& file) { file.group("layers").group("1").create_dataset<double>("biass", {1}); }}),
       HasSubstr("/layers/1: found \"biass\", expected one of weight, bias; did you mean \"bias\""));
