@@ -101,20 +101,17 @@ std::string steps_text(const Work& work) { return rounded_text(work.steps, 4) + 
 // Which engine solve() would take, and what both would take by the cost model. solve() has no pilot, lest it choose by
 // how busy the machine is: it takes the model's figures and, of adaptive steps, a guessed number.
 void choose_engine(const Problem& problem, const Options& options, Explanation& result) {
+  if (method(options.method).is_linearly_implicit() && !options.device.uses_cuda()) {
+    result.engine = detail::plan_devices(problem, options).engine;
+    result.reasons.insert(result.reasons.begin(),
+                          "engine " + result.engine + ": linearly implicit methods run on CPUs");
+    return;
+  }
   const Work work = estimate_work(problem, options);
   const CpuTarget target = *parse_cpu_target(result.cpu_target);
   const KnownFigures& known = known_figures();
   const Calibration* const measured = known.measured ? &*known.measured : nullptr;
   const double cpu_seconds = predict_cpu_seconds(work, target, result.threads, measured);
-  if (method(options.method).is_linearly_implicit() && !options.device.uses_cuda()) {
-    result.engine = detail::plan_devices(problem, options).engine;
-    result.reasons.insert(result.reasons.begin(),
-                          "engine " + result.engine +
-                              ": linearly implicit methods run on CPUs; cost model: " + rounded_text(cpu_seconds, 2) +
-                              " s (figures " + cpu_figures_text(target, work.precision, measured) + ") for " +
-                              steps_text(work) + (options.control == StepControl::fixed ? "" : ", a guess"));
-    return;
-  }
   const cuda::LoadedRuntime& loaded = cuda::load_runtime();
   const cuda::DeviceInfo& device = loaded.devices.empty() ? kExampleDevice : loaded.devices.front();
   std::string line = "cost model: " + rounded_text(cpu_seconds, 2) + " s on the CPU (figures " +
