@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/kernels/graph/stack.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/detail/refuse.h"
 
@@ -15,11 +16,6 @@ namespace lockstep::nn {
 namespace {
 
 using detail::refuse;
-
-// An Mlp may leave out shift or scale.
-std::vector<double> filled(const std::vector<double>& values, std::size_t width, double missing) {
-  return values.empty() ? std::vector<double>(width, missing) : values;
-}
 
 void check_ranges(const Port& port, const std::string& which) {
   for (std::size_t i = 0; i < port.features.size(); ++i) {
@@ -116,19 +112,17 @@ Model Model::from_mlp(const Mlp& mlp, std::span<const std::string> layer_names) 
     model.nodes.push_back({name, std::move(operation), {last}});
     last = std::move(name);
   };
-  if (!mlp.input_scaling.scale.empty() || !mlp.input_scaling.shift.empty()) {
-    append("input_scaling", Standardise{filled(mlp.input_scaling.shift, mlp.inputs(), 0),
-                                        filled(mlp.input_scaling.scale, mlp.inputs(), 1)});
-  }
-  for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
-    const DenseLayer& layer = mlp.layers[i];
-    const std::string name = i < layer_names.size() ? layer_names[i] : "layers." + std::to_string(i);
-    append(name, Dense{layer.inputs, layer.outputs, layer.weights, layer.bias});
-    if (layer.activation.kind != ActivationKind::identity) append(name + ".activation", Activate{layer.activation});
-  }
-  if (!mlp.output_scaling.scale.empty() || !mlp.output_scaling.shift.empty()) {
-    append("output_scaling", Rescale{filled(mlp.output_scaling.scale, mlp.outputs(), 1),
-                                     filled(mlp.output_scaling.shift, mlp.outputs(), 0)});
+  std::string layer;
+  for (std::size_t layers = 0; Operation & operation : graph::operations_of(mlp)) {
+    std::string name = std::holds_alternative<Standardise>(operation) ? "input_scaling" : "output_scaling";
+    if (std::holds_alternative<Dense>(operation)) {
+      layer = layers < layer_names.size() ? layer_names[layers] : "layers." + std::to_string(layers);
+      ++layers;
+      name = layer;
+    } else if (std::holds_alternative<Activate>(operation)) {
+      name = layer + ".activation";
+    }
+    append(std::move(name), std::move(operation));
   }
   model.inputs.push_back(std::move(in));
   model.outputs.push_back({.name = "y", .value = last, .features = std::vector<Feature>(mlp.outputs())});

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/kernels/graph/stack.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/ode/detail/function_with_net.h"
@@ -58,26 +59,11 @@ class NetTile final : public TileFunction<T> {
 // The same as a graph of one input port.
 graph::Graph graph_of(const Mlp& mlp) {
   graph::Graph made{{{"in", 0, mlp.inputs()}}, {}, {}};
-  std::size_t value = 0;
-  const auto add = [&](graph::Operation operation) {
-    made.nodes.push_back({"node" + std::to_string(made.nodes.size()), std::move(operation), {value}});
-    value = made.nodes.size();
-  };
-  const auto or_all = [](std::vector<double> numbers, std::size_t count, double number) {
-    if (numbers.empty()) numbers.assign(count, number);
-    return numbers;
-  };
-  const auto& [shift, scale] = mlp.input_scaling;
-  if (!shift.empty() || !scale.empty())
-    add(graph::Standardise{or_all(shift, mlp.inputs(), 0), or_all(scale, mlp.inputs(), 1)});
-  for (const DenseLayer& layer : mlp.layers) {
-    add(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias});
-    if (layer.activation.kind != ActivationKind::identity) add(graph::Activate{layer.activation});
+  for (graph::Operation& operation : graph::operations_of(mlp)) {
+    const std::size_t last = made.nodes.size();
+    made.nodes.push_back({"node" + std::to_string(last), std::move(operation), {last}});
   }
-  const OutputScaling& out = mlp.output_scaling;
-  if (!out.scale.empty() || !out.shift.empty())
-    add(graph::Rescale{or_all(out.scale, mlp.outputs(), 1), or_all(out.shift, mlp.outputs(), 0)});
-  made.outputs = {{"out", value, mlp.outputs()}};
+  made.outputs = {{"out", made.nodes.size(), mlp.outputs()}};
   return made;
 }
 
