@@ -266,25 +266,24 @@ class ResetTile {
       Way& way = ways_[at(i, lane)];
       way.crosses = way.look.found();
       if (way.look.rests()) resting_ |= LaneMask{1} << lane;
-      if (way.crosses) way.search = way.look.search();
-      if (way.crosses) way.before = way.look.side();
+      if (!way.crosses) return;
+      way.search = way.look.search();
+      way.before = way.look.side();
     });
   }
 
   void look_for_turns(const StepCode<T>& code, std::size_t i, LaneMask inside) {
-    const auto open = [&](int lane) { return ways_[at(i, lane)].turns && ways_[at(i, lane)].turn.open(); };
-    for (LaneMask looking = lanes_where(inside, open); looking != 0; looking = lanes_where(looking, open)) {
-      for_lanes(looking, [&](int lane) { tile_.theta[lane] = ways_[at(i, lane)].turn.theta(); });
-      evaluate_within(code, i);
-      for_lanes(looking, [&](int lane) {
-        Way& way = ways_[at(i, lane)];
-        way.turn.see(value(lane), strikes(i));
-        if (!way.turn.found()) return;
-        way.crosses = true;
-        way.before = way.turn.at_low();
-        way.search = {way.turn.low(), way.turn.at_low(), way.turn.high(), way.turn.at_high()};
-      });
-    }
+    const LaneMask looking = lanes_where(inside, [&](int lane) { return ways_[at(i, lane)].turns; });
+    const auto turn_of = [&](int lane) -> detail::TurnSearch<T>& { return ways_[at(i, lane)].turn; };
+    follow_turns(
+        looking, turn_of, tile_.theta, [&] { evaluate_within(code, i); }, values_.data(), strikes(i));
+    for_lanes(looking, [&](int lane) {
+      Way& way = ways_[at(i, lane)];
+      if (!way.turn.found()) return;
+      way.crosses = true;
+      way.before = way.turn.at_low();
+      way.search = {way.turn.low(), way.turn.at_low(), way.turn.high(), way.turn.at_high()};
+    });
   }
 
   void search(const StepCode<T>& code, std::size_t i, LaneMask crossing) {

@@ -247,29 +247,25 @@ class StepSaver {
       crossing |= LaneMask{strikes(values.before[lane], values.after[lane])} << lane;
     }
     crossing &= tile_.accepted;
+    const auto turn_of = [this](int lane) -> detail::TurnSearch<T>& { return turns_[static_cast<std::size_t>(lane)]; };
     LaneMask looking = turning_lanes(tile_.accepted & ~crossing, values);
     for (LaneMask bits = looking; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
-      detail::TurnSearch<T>& turn = turns_[static_cast<std::size_t>(lane)];
-      turn = {values.before[lane], values.middle[lane], values.after[lane], strikes};
-      if (!turn.open()) looking &= ~(LaneMask{1} << lane);
+      turn_of(lane) = {values.before[lane], values.middle[lane], values.after[lane], strikes};
+      if (!turn_of(lane).open()) looking &= ~(LaneMask{1} << lane);
     }
-    if (looking != 0) make_interpolant_ready(looking);
-    while (looking != 0) {
-      for (LaneMask bits = looking; bits != 0; bits &= bits - 1)
-        tile_.theta[__builtin_ctz(bits)] = turns_[static_cast<std::size_t>(__builtin_ctz(bits))].theta();
-      evaluate_event_within();
-      for (LaneMask bits = looking; bits != 0; bits &= bits - 1) {
-        const int lane = __builtin_ctz(bits);
-        detail::TurnSearch<T>& turn = turns_[static_cast<std::size_t>(lane)];
-        turn.see(event_values_[static_cast<std::size_t>(lane)], strikes);
-        if (!turn.open()) looking &= ~(LaneMask{1} << lane);
-        if (!turn.found()) continue;
-        crossing |= LaneMask{1} << lane;
-        low[lane] = turn.low();
-        before[lane] = turn.at_low();
-        high[lane] = turn.high();
-      }
+    if (looking == 0) return crossing;
+    make_interpolant_ready(looking);
+    follow_turns(
+        looking, turn_of, tile_.theta, [this] { evaluate_event_within(); }, event_values_.data(), strikes);
+    for (; looking != 0; looking &= looking - 1) {
+      const int lane = __builtin_ctz(looking);
+      const detail::TurnSearch<T>& turn = turn_of(lane);
+      if (!turn.found()) continue;
+      crossing |= LaneMask{1} << lane;
+      low[lane] = turn.low();
+      before[lane] = turn.at_low();
+      high[lane] = turn.high();
     }
     return crossing;
   }
