@@ -77,7 +77,7 @@ std::optional<OtherMethod> with_method(std::string_view name, const ode::Problem
   const ode::Tableau& tableau = ode::method(name);
   if (tableau.is_linearly_implicit() && options.device.uses_cuda()) return std::nullopt;
   const auto jacobian = tableau.is_linearly_implicit() ? static_cast<double>(problem.rhs->components()) : 0.0;
-  const double of_a_step = tableau.adaptive_evaluations() + jacobian;
+  const double of_a_step = tableau.evaluations(true) + jacobian;
   const auto most = static_cast<std::int64_t>(static_cast<double>(record.evaluations) / of_a_step / 2);
   if (most == 0) return std::nullopt;
   ode::Options other = options;

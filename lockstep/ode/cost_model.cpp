@@ -131,7 +131,7 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
   const EvaluationCost rhs = detail::cost_of(*problem.rhs);
   // A Jacobian counts as an evaluation for each component, each with its derivative.
   const bool implicit = tableau.is_linearly_implicit();
-  work.evaluations = options.control == StepControl::fixed ? tableau.evaluations() : tableau.adaptive_evaluations();
+  work.evaluations = tableau.evaluations(options.control != StepControl::fixed);
   const double evaluations = work.evaluations + (implicit ? 2 * n : 0);
   const double linear = implicit ? n * n * n / 3 + (stages - 1) * n * n : 0;
   work.net_operations = evaluations * rhs.nets;

@@ -202,8 +202,7 @@ Explanation explain(const Problem& problem, const Options& options) {
   result.steps_per_trajectory = steps / static_cast<double>(pilot_size);
   result.predicted_seconds = seconds / static_cast<double>(pilot_size) * static_cast<double>(count) / plan.threads;
   const Tableau& tableau = method(options.method);
-  const int evaluations =
-      options.control == StepControl::fixed ? tableau.evaluations() : tableau.adaptive_evaluations();
+  const int evaluations = tableau.evaluations(options.control != StepControl::fixed);
   const bool implicit = tableau.is_linearly_implicit();
   result.reasons.push_back("a pilot of " + std::to_string(pilot_size) + " trajectories took " +
                            rounded_text(result.steps_per_trajectory, 4) + " steps each, " +

@@ -57,9 +57,8 @@ struct Tableau {
   std::span<const double> time_weights;  // [stages], d_i
 
   bool is_linearly_implicit() const { return gamma != 0; }
-  // Of the right-hand side, by an attempted step of a fixed size, and by an adaptive one.
-  int evaluations() const { return stages - (is_linearly_implicit() ? 2 : 1); }
-  int adaptive_evaluations() const { return evaluations() + (is_linearly_implicit() ? 1 : 0); }
+  // Of the right-hand side, by an attempted step: a linearly implicit one looks at its middle where it is adaptive.
+  int evaluations(bool adaptive) const { return stages - (is_linearly_implicit() && !adaptive ? 2 : 1); }
   double a_at(int i, int j) const {
     return a[static_cast<std::size_t>(i) * static_cast<std::size_t>(stages + interpolant_stages) +
              static_cast<std::size_t>(j)];

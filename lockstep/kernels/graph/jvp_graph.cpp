@@ -43,6 +43,8 @@ class Forward : DerivativeBuilder {
 
   Tangent run(const std::vector<bool>& moved) {
     dot_.assign(widths_.size(), kNone);
+    for (std::size_t dense = 0; const Node& node : graph_.nodes)
+      dense_number_.push_back(std::holds_alternative<Dense>(node.operation) ? dense++ : kNone);
     std::size_t next = graph_.inputs.size();
     for (std::size_t port = 0; port < moved.size(); ++port) {
       if (moved[port]) dot_[port] = next++;
@@ -112,10 +114,7 @@ class Forward : DerivativeBuilder {
       weights_ += dense.weights.size();
       return add(without_bias(dense), {dot_[read[0]]});
     }
-    const auto first = graph_.nodes.begin(), here = first + static_cast<std::ptrdiff_t>(value - graph_.inputs.size());
-    const auto before =
-        std::count_if(first, here, [](const Node& node) { return std::holds_alternative<Dense>(node.operation); });
-    layers_[made_.nodes.size()] = static_cast<std::size_t>(before);
+    if (!dense_number_.empty()) layers_[made_.nodes.size()] = dense_number_[value - graph_.inputs.size()];
     return add(without_bias(dense), {dot_[read[0]]});
   }
   std::size_t of(std::size_t, const Inputs& read, const Concatenate&) {
@@ -223,7 +222,9 @@ class Forward : DerivativeBuilder {
   std::vector<std::size_t> dot_;  // of each value, kNone where it is zero
   bool directions_are_constants_ = false;
   std::size_t weights_ = 0;                    // of dense nodes that directions move, where those are constants
-  std::map<std::size_t, std::size_t> layers_;  // of each node made that moves a dense node: which dense node
+  // Of a tangent: [node], which dense node it is, and of each node made that moves a dense node which one that is.
+  std::vector<std::size_t> dense_number_;
+  std::map<std::size_t, std::size_t> layers_;
 };
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace lockstep::ode::cpu {
 // Within an engine's workspace, which is 64-byte aligned.
 template <class T>
 struct LinearTile {
-  LinearTile() = default;
   LinearTile(const LinearLayout& the_layout, std::byte* memory)
       : layout(&the_layout),
         matrix(reinterpret_cast<T*>(memory)),
@@ -21,11 +20,11 @@ struct LinearTile {
     return (layout.entries() + 2 * layout.size()) * kTileLanes * sizeof(T);
   }
 
-  const LinearLayout* layout = nullptr;
+  const LinearLayout* layout;
   // [entry][lane]: the Jacobian, then 1/gamma - h J, then its factors, the diagonal's inverse
-  T* matrix = nullptr;
-  T* by_time = nullptr;  // [component][lane]: the derivative by time
-  T* pivots = nullptr;   // [place][lane]: from which place its row came
+  T* matrix;
+  T* by_time;  // [component][lane]: the derivative by time
+  T* pivots;   // [place][lane]: from which place its row came
 };
 
 }  // namespace lockstep::ode::cpu

@@ -164,9 +164,7 @@ struct SolveContext {
   std::size_t save_points() const { return save_points_; }
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
-  int evaluations() const {  // by an attempt
-    return step.settings.fixed ? tableau.source->evaluations() : tableau.source->adaptive_evaluations();
-  }
+  int evaluations() const { return tableau.source->evaluations(!step.settings.fixed); }  // by an attempt
   std::size_t workspace_bytes() const {
     return function_bytes() + (jacobian ? LinearTile<T>::bytes(jacobian->layout()) : std::size_t{0});
   }
