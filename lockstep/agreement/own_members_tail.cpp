@@ -1,5 +1,5 @@
 // How far right ports take single trajectories, as a ratio to the farthest of their own perturbed members, by the
-// number of members that tell something (detail/own_members.h): the second table of docs/validation.md. All
+// number of members that tell something (detail/own_members.h): docs/validation.md, "One trajectory among many". All
 // trajectories of random ensembles are examined, not only the farthest. Usage: agreement_own_members_tail [ensembles]
 // [trajectories]
 #include <algorithm>
