@@ -118,8 +118,8 @@ std::vector<std::string> data_file_lines(const hdf5::File& file) {
   std::vector<std::string> known = uses(file.path().string(), entries);
   if (known.empty()) {
     lines.emplace_back(
-        "nothing that lockstep reads: it takes numbers of one to three dimensions, as docs/training.md and");
-    lines.emplace_back("docs/problem_file.md say");
+        "nothing that lockstep reads: it takes numbers of one to three dimensions, as docs/training_file.md");
+    lines.emplace_back("and docs/problem_file.md say");
     return lines;
   }
   lines.emplace_back("what could be done with them, for example");

@@ -1,4 +1,4 @@
-// TRAIN.toml: data, a net and how to train it as a text file. docs/training.md is the reference.
+// TRAIN.toml: data, a net and how to train it as a text file. docs/training_file.md is the reference.
 #pragma once
 
 #include <cstddef>

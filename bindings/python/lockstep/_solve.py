@@ -123,7 +123,7 @@ def solve(
     guard : str
         flag, clamp, stop or ignore: where a trajectory leaves the net's training range, or that of a net that its
         equations call. A UserWarning tells of a called net's inputs that flag and stop cannot watch. clamp makes kinks,
-        which cost accuracy: take a tighter tolerance or a ``max_step`` (docs/training.md, "Training ranges").
+        which cost accuracy: take a tighter tolerance or a ``max_step`` (docs/ranges.md).
     progress : bool or callable
         True for a bar of tqdm, or a function of trajectories done and in all.
 

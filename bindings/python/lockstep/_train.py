@@ -101,7 +101,7 @@ class Training:
         return (f"<lockstep.Training of {name}: {self.loss_name} {self.loss:.5g}{validation} after "
                 f"{len(self.history['loss'])} iterations>")
 
-# Which docs/training.md lists, beside those that train() names itself: they need an optimiser.
+# Which docs/training_file.md lists, beside those that train() names itself: they need an optimiser.
 _KEYS_OF_A_PHASE = frozenset((
     "schedule", "warm_up", "total", "final_fraction", "factor", "every", "patience", "improvement", "floor", "momentum",
     "beta1", "beta2", "epsilon", "weight_decay", "clip_norm", "clip_value", "stop_after", "segment", "horizon", "history",
@@ -166,8 +166,8 @@ def train(
 ) -> Training:
     """Trains a net: a regression from ``x`` and ``y``, a neural ODE from ``t`` and ``u``, or what a training file says.
 
-    Arguments are the keys of docs/training.md, which says what each means and its default; keys of a phase that are
-    not listed here (``schedule``, ``momentum``, ``clip_norm``, ...) are taken too. The bits are those of
+    Arguments are the keys of docs/training_file.md, which says what each means and its default; keys of a phase that
+    are not listed here (``schedule``, ``momentum``, ``clip_norm``, ...) are taken too. The bits are those of
     ``lockstep train``, for any number of threads.
 
     Parameters

@@ -47,7 +47,7 @@ and for a neural ODE, du/dt = net(u), instead of inputs and targets:
 Writes net.h5 and net.safetensors (the best parameters), net_checkpoint.h5, net_loss.csv, net_loss.png and net_fit.png,
 and ends with the error of each output over training and validation data. Ctrl-C keeps what was reached; --resume goes on
 from there with the same bits, or begins when there is no checkpoint. The bits depend on neither threads nor instruction
-set. docs/training.md lists every key.)";
+set. docs/training.md begins with examples, docs/training_file.md lists every key.)";
 
 int train(TrainOptions options) {
   TrainingFile file = read_training_file(options.file);
