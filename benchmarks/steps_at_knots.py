@@ -4,7 +4,7 @@
     PYTHONPATH=build/python python3 benchmarks/steps_at_knots.py        # also: pip install scipy
 
 x' = rain(t) - 0.02 x, rain by lines, steps and cubics between the hours; errors are against vern9 at 1e-13, times a
-trajectory's of 1,024 on one thread, the least of ten solves. docs/problem_file.md, "Steps and knots", has the table.
+trajectory's of 1,024 on one thread, the least of ten solves. benchmarks/README.md, "Steps at knots", has the table.
 """
 import time
 import warnings
