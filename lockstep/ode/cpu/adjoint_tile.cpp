@@ -363,11 +363,22 @@ void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
   record.usable = !record.recorded.empty();
   if (directional_) std::copy_n(tile_.stage(1), record.slopes.size(), record.slopes.data());
   if (accepted == ~LaneMask{0}) return;
+  // The stages that only the interpolant needs are not seen by the error.
+  const auto first = static_cast<std::size_t>(context_.stages()),
+             more = std::max(first, recorder_->stages() + 1) - first;
+  for (LaneMask bits = ~accepted; bits != 0 && record.usable; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    const auto finite = [&](const T* rows) {
+      T sum = 0;
+      for (std::size_t row = 0; row < more * n; ++row) sum += at(rows, lane, row) * 0;
+      return sum == 0;
+    };
+    record.usable =
+        tile_.error_squared[lane] <= std::numeric_limits<double>::max() &&
+        (more == 0 || (finite(record.arguments.data() + (first - 1) * n * kTileLanes) && finite(tile_.stage(first))));
+  }
   adjoint_.merge(record.arguments.data(), recorder_->stages() * n, tile_.y.data(), n, accepted);
   adjoint_.merge(record.slopes.data(), solved_stages() * n, tile_.y.data(), n, accepted);
-  for (LaneMask bits = ~accepted; bits != 0; bits &= bits - 1) {
-    if (!(tile_.error_squared[__builtin_ctz(bits)] <= std::numeric_limits<double>::max())) record.usable = false;
-  }
 }
 
 template <class T>

@@ -166,7 +166,7 @@ class AdjointTile {
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   AlignedBuffer<T> states_;                      // [lane][time][component]
-  std::vector<T> behind_;                        // behind_changes()
+  AlignedBuffer<T> behind_;                      // behind_changes()
 
   std::vector<TileStep> steps_;
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)

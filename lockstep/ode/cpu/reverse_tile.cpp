@@ -140,7 +140,7 @@ void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>&
 template <class T>
 const T* AdjointTile<T>::behind_changes(const TileStep& step, const T* y1) {
   const std::size_t size = context_.components() * kTileLanes;
-  behind_.resize(size);
+  if (behind_.empty()) behind_ = AlignedBuffer<T>(size);
   std::copy_n(y1, size, behind_.data());
   for (LaneMask bits = step.renewed & ~step.reset; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
