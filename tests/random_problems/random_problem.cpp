@@ -102,6 +102,17 @@ class Texts {
         return call(depth);
     }
   }
+  // None with a part of numbers alone that gives no number, such as log(-1), which is refused.
+  std::string sound_expression(int depth) {
+    while (true) {
+      std::string text = expression(depth);
+      try {
+        nn::expression({"drawn", text, ""}, system_);
+        return text;
+      } catch (const nn::ExpressionError&) {
+      }
+    }
+  }
   std::string condition() {
     const std::string left = draw_.one_in(2) ? "t" : leaf();
     return left + draw_.of<std::string>({" < ", " > ", " <= ", " >= "}) + (draw_.one_in(2) ? number(-1, 2) : leaf());
@@ -179,7 +190,7 @@ nn::Equations any_equations(Draw& draw) {
   Texts texts(draw, system, functions);
   for (nn::Equation& equation : system.equations) {
     const int depth = static_cast<int>(draw.between(1, 3));
-    const std::string body = texts.expression(depth);
+    const std::string body = texts.sound_expression(depth);
     // Mostly bounded and pulled back to zero; sometimes whatever it is, which may run away.
     const std::string bounded = functions ? "tanh(" + body + ")" : "clamp(" + body + ", -1, 1)";
     equation.text = draw.one_in(4) ? body : "-0.5 * " + equation.name + " + " + bounded;

@@ -165,6 +165,15 @@ void scale(const T* h, std::size_t rows, const T* in, T* out) {
 }
 
 template <class T>
+void add_scaled(const T* h, std::size_t rows, const T* in, T* out) {
+  using L = Lane<T>;
+  const Tag<T> d;
+  each_register<T>(rows, [&](int v, std::size_t at) {
+    hn::Store(L::add(hn::Load(d, out + at), L::mul(hn::Load(d, h + v), hn::Load(d, in + at))), d, out + at);
+  });
+}
+
+template <class T>
 HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights, T* bar,
                                     double* sums) {
   const DoubleTag d;
@@ -212,8 +221,8 @@ double squared_error(const T* states, const double* targets, const double* weigh
 template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
   static constexpr ode::cpu::AdjointKernels<T> kTable = {
-      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,          merge<T>, factor<T>,
-      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    squared_error<T>};
+      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,        merge<T>,        factor<T>,
+      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    add_scaled<T>, squared_error<T>};
   return &kTable;
 }
 

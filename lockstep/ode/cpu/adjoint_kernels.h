@@ -52,6 +52,8 @@ struct AdjointKernels {
   void (*spread)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row, const T* from);
   // out = h in, of a number h for each lane.
   void (*scale)(const T* h, std::size_t rows, const T* in, T* out);
+  // out += h in, rounded twice.
+  void (*add_scaled)(const T* h, std::size_t rows, const T* in, T* out);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
   // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
   double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);

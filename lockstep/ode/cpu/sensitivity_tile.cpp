@@ -9,14 +9,9 @@
 namespace lockstep::ode::cpu {
 namespace {
 
-// Rows of kTileLanes numbers: out = y + sum_j (h w_j) k_j, h and the weights for each lane.
 template <class T>
-void add_scaled(std::size_t rows, const T* scale, const T* k, T* out) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
-      out[row * kTileLanes + lane] += scale[lane] * k[row * kTileLanes + lane];
-    }
-  }
+bool all_zero(const T* lanes) {
+  return std::all_of(lanes, lanes + kTileLanes, [](T x) { return x == 0; });
 }
 
 }  // namespace
@@ -122,12 +117,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
       for (std::size_t c = 0; c < n; ++c) {
         const T* const jacobian = row_bar.data() + c * kTileLanes;
-        const T* const from = of + c * columns * kTileLanes;
-        for (std::size_t d = 0; d < columns; ++d) {
-          for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
-            to[d * kTileLanes + lane] += jacobian[lane] * from[d * kTileLanes + lane];
-          }
-        }
+        if (!all_zero(jacobian)) adjoint_.add_scaled(jacobian, columns, of + c * columns * kTileLanes, to);
       }
     }
   };
@@ -147,10 +137,10 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
                    {.t = t_linear_, .in = direction_of(i, record), .cotangents = directional_cotangents_.data()},
                    y.data(), along.data());
     for (T& change : along.span()) change = change * 0 == 0 ? change : 0;  // as infinite entries of J counted
-    add_scaled(rows, bar_.h, along.data(), k_dot);
+    adjoint_.add_scaled(bar_.h, rows, along.data(), k_dot);
     for (const auto& term : context_.tableau.couplings[i].terms) {
       std::fill_n(scale, kTileLanes, term.weight);
-      add_scaled(rows, scale, k.data() + term.stage * size, k_dot);
+      adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, k_dot);
     }
     for (std::size_t d = 0; d < columns; ++d) {
       const auto place = [&](std::size_t c) { return k_dot + (c * columns + d) * kTileLanes; };
@@ -201,7 +191,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
   };
 
-  std::vector<T> renewed, behind;  // k' and y' behind jumps
+  AlignedBuffer<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
     stop_if_cancelled();
@@ -216,7 +206,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       std::copy_n(y.data(), size, argument.data());
       for (const auto& term : context_.tableau.rows[i].terms) {
         for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = static_cast<T>(step.h[lane]) * term.weight;
-        add_scaled(rows, scale, k.data() + term.stage * size, argument.data());
+        adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, argument.data());
       }
       if (i == last) std::copy_n(argument.data(), size, y1.data());
       for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
@@ -235,8 +225,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
         cross(index, lane, argument.data());
       }
-      behind.assign(argument.data(), argument.data() + size);
-      renewed.resize(size);
+      if (renewed.empty()) renewed = AlignedBuffer<T>(size), behind = AlignedBuffer<T>(size);
+      std::copy_n(argument.data(), size, behind.data());
       const T* const y_new = stages.arguments.data() + (last - 1) * n * kTileLanes;
       stage(step.t_behind, changes_at_once() ? behind_changes(step, y_new) : y_new, renewed.data());
     }
