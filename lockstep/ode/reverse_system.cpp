@@ -1,5 +1,5 @@
-// The built-in systems' transposed derivatives, column by column: one pass of dual lanes for each component and
-// parameter; of their derivatives along a direction, one of dual lanes of dual lanes.
+// The built-in systems' derivatives: along a direction one pass of dual lanes; their transposes column by column, a
+// pass for each component and parameter; of the derivative along a direction, by dual lanes of dual lanes.
 #include "lockstep/ode/detail/reverse_system.h"
 
 #include "lockstep/kernels/lane/targets.h"
@@ -20,6 +20,7 @@ namespace {
 #include "lockstep/ode/detail/dual_lane-inl.h"
 #undef LOCKSTEP_LANE_FN
 
+using ode::ForwardTileView;
 using ode::ReverseTileView;
 
 // Zeros where the system does not read it.
@@ -58,6 +59,26 @@ void reverse_system(const ReverseTileView<T>& tile) {
       for (int c = 0; c < n; ++c) sum = L::fma(hn::Load(d, tile.out_bar + c * kTileLanes + lane), du[c].slope, sum);
       hn::Store(sum, d, bar);
     }
+  }
+}
+
+template <class System, class T>
+void forward_system(const ForwardTileView<T>& tile) {
+  const hn::ScalableTag<T> d;
+  using L = HwyLane<decltype(d)>;
+  using Dual = DualLane<L>;
+  constexpr int n = System::kComponents, m = System::kParameters;
+  const RoundedTime<System, T> time(tile.t);
+  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+    typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
+    const auto pair = [&](const T* rows, const T* dots, int index) {
+      return typename Dual::V(hn::Load(d, rows + index * kTileLanes + lane),
+                              hn::Load(d, dots + index * kTileLanes + lane));
+    };
+    for (int c = 0; c < n; ++c) u[c] = pair(tile.in, tile.in_dot, c);
+    for (int q = 0; q < m; ++q) p[q] = pair(tile.parameters, tile.parameter_dot, q);
+    systems::evaluate_at<System, Dual>(typename Dual::V(hn::Load(d, time.of_lane + lane), L::zero()), u, p, du);
+    for (int c = 0; c < n; ++c) hn::Store(du[c].slope, d, tile.out_dot + c * kTileLanes + lane);
   }
 }
 
@@ -115,11 +136,18 @@ template <class T>
 using Evaluation = void (*)(const TileView<T>&);
 template <class T>
 using Reverse = void (*)(const ReverseTileView<T>&);
+template <class T>
+using Forward = void (*)(const ForwardTileView<T>&);
 
 // By place in AllSystems.
 template <class T, class... System>
 Reverse<T> reverse_function(systems::SystemList<System...>, std::size_t index) {
   constexpr Reverse<T> functions[] = {reverse_system<System, T>...};
+  return functions[index];
+}
+template <class T, class... System>
+Forward<T> forward_function(systems::SystemList<System...>, std::size_t index) {
+  constexpr Forward<T> functions[] = {forward_system<System, T>...};
   return functions[index];
 }
 template <class T, class... System>
@@ -137,6 +165,8 @@ Evaluation<T> along_function(systems::SystemList<System...>, std::size_t index) 
 
 Reverse<float> reverse_f32(std::size_t index) { return reverse_function<float>(systems::AllSystems(), index); }
 Reverse<double> reverse_f64(std::size_t index) { return reverse_function<double>(systems::AllSystems(), index); }
+Forward<float> forward_f32(std::size_t index) { return forward_function<float>(systems::AllSystems(), index); }
+Forward<double> forward_f64(std::size_t index) { return forward_function<double>(systems::AllSystems(), index); }
 Reverse<float> reverse_along_f32(std::size_t index) {
   return reverse_along_function<float>(systems::AllSystems(), index);
 }
@@ -153,16 +183,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep {
 namespace {
-
-template <class T>
-auto choose_reverse(CpuTarget target, std::size_t index) {
-  require_cpu_target(target);
-  if constexpr (sizeof(T) == 4) {
-    return LOCKSTEP_CHOOSE(target, reverse_f32)(index);
-  } else {
-    return LOCKSTEP_CHOOSE(target, reverse_f64)(index);
-  }
-}
 
 template <class T>
 class DirectionalSystem final : public ode::DifferentiableTile<T> {
@@ -189,17 +209,29 @@ class DirectionalSystem final : public ode::DifferentiableTile<T> {
 template <class T>
 class ReverseSystem final : public ode::DifferentiableTile<T> {
  public:
-  ReverseSystem(std::size_t index, CpuTarget target, std::shared_ptr<const ode::TileFunction<T>> forward)
-      : forward_(std::move(forward)), reverse_(choose_reverse<T>(target, index)) {}
+  ReverseSystem(std::size_t index, CpuTarget target, std::shared_ptr<const ode::TileFunction<T>> function)
+      : function_(std::move(function)) {
+    require_cpu_target(target);
+    if constexpr (sizeof(T) == 4) {
+      forward_ = LOCKSTEP_CHOOSE(target, forward_f32)(index);
+      reverse_ = LOCKSTEP_CHOOSE(target, reverse_f32)(index);
+    } else {
+      forward_ = LOCKSTEP_CHOOSE(target, forward_f64)(index);
+      reverse_ = LOCKSTEP_CHOOSE(target, reverse_f64)(index);
+    }
+  }
 
-  void evaluate(const TileView<T>& tile, std::byte* workspace) const override { forward_->evaluate(tile, workspace); }
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override { function_->evaluate(tile, workspace); }
   void reverse(const ode::ReverseTileView<T>& tile, std::byte*) const override { reverse_(tile); }
-  std::size_t workspace_bytes() const override { return forward_->workspace_bytes(); }
+  bool pushes_forward() const override { return true; }
+  void forward(const ode::ForwardTileView<T>& tile, std::byte*) const override { forward_(tile); }
+  std::size_t workspace_bytes() const override { return function_->workspace_bytes(); }
   bool knows_time() const override { return true; }
-  std::string description() const override { return forward_->description(); }
+  std::string description() const override { return function_->description(); }
 
  private:
-  std::shared_ptr<const ode::TileFunction<T>> forward_;
+  std::shared_ptr<const ode::TileFunction<T>> function_;
+  void (*forward_)(const ode::ForwardTileView<T>&);
   void (*reverse_)(const ode::ReverseTileView<T>&);
 };
 
@@ -209,8 +241,8 @@ namespace ode::detail {
 
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_system(std::size_t index, CpuTarget target,
-                                                      std::shared_ptr<const TileFunction<T>> forward) {
-  return std::make_shared<ReverseSystem<T>>(index, target, std::move(forward));
+                                                      std::shared_ptr<const TileFunction<T>> function) {
+  return std::make_shared<ReverseSystem<T>>(index, target, std::move(function));
 }
 template std::shared_ptr<DifferentiableTile<float>> reverse_system(std::size_t, CpuTarget,
                                                                    std::shared_ptr<const TileFunction<float>>);

@@ -52,13 +52,20 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   };
 
   // y' at theta within a step, steps being constants.
-  const auto inside = [&](double theta, double h, std::size_t at) {
-    T value = y[at];
-    for (const std::size_t j : context_.tableau.interpolant_stages) {
+  // Within a step, at `theta` of it, once weigh() has been there.
+  std::vector<T> weights(context_.tableau.interpolant_stages.size());
+  const auto weigh = [&](double theta, double h) {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const std::size_t j = context_.tableau.interpolant_stages[i];
       const double* p = &tableau.interpolant[j * static_cast<std::size_t>(tableau.interpolant_degree)];
-      const double weight = scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta);
-      value += static_cast<T>(h * weight) * k[j * size + at];
+      weights[i] =
+          static_cast<T>(h * scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta));
     }
+  };
+  const auto inside = [&](std::size_t at) {
+    T value = y[at];
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      value += weights[i] * k[context_.tableau.interpolant_stages[i] * size + at];
     return value;
   };
   // As set_end_bar() derives it: dt* = -(g_u dy + g_p dp) / g', du* = dy + u' dt*, for each column.
@@ -181,7 +188,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       for (std::size_t row = 0; row < rows; ++row) of[row * kTileLanes + lane] = static_cast<T>(carried[row]);
     };
     if (const ResetRecord<T>* const crossing = crossing_of(step, static_cast<int>(lane))) {
-      pass(*crossing, [&](std::size_t at) { return inside(crossing->theta, step.h[lane], at); });
+      weigh(crossing->theta, step.h[lane]);
+      pass(*crossing, inside);
       if (crossing->t != step.t_new[lane]) return;
     }
     pass_impulses(lane, step.t_new[lane], of);
@@ -237,7 +245,12 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         const double time = lanes_[lane].save_times[saved_[lane]];
         if ((until - time) * h < 0) break;
         const double theta = scalar::step_fraction<ScalarLane<double>>(time, step.t[lane], step.t_new[lane], h);
-        write(lane, saved_[lane], [&](std::size_t at) { return theta == 1 ? y1[at] : inside(theta, h, at); });
+        if (theta == 1) {
+          write(lane, saved_[lane], [&](std::size_t at) { return y1[at]; });
+        } else {
+          weigh(theta, h);
+          write(lane, saved_[lane], inside);
+        }
       }
       const bool ends_here = outcome_[lane].status == Status::terminated && event_ends_[lane].step == index;
       if (ends_here && ends_by_impulse(static_cast<int>(lane))) {
@@ -248,7 +261,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         write_end(lane, [&](std::size_t at) { return y1[at]; });
         std::ranges::copy(by_time, ends.begin() + static_cast<std::ptrdiff_t>(lane * (1 + n) * columns));
       } else if (ends_here) {
-        write_event(lane, [&](std::size_t at) { return inside(event_ends_[lane].theta, h, at); });
+        weigh(event_ends_[lane].theta, h);
+        write_event(lane, inside);
       }
       const bool anew = (step.renewed >> lane) & 1;
       const T* const next = anew ? renewed.data() : k.data() + last * size;

@@ -1,4 +1,4 @@
-// A built-in system with its transposed derivative, and with that of its derivative along a direction.
+// A built-in system with its derivative and that one's transpose, and with those of its derivative along a direction.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace lockstep::ode::detail {
 
-// `index` is the system's place in AllSystems, `forward` its tile function for the same target.
+// `index` is the system's place in AllSystems, `function` its tile function for the same target.
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_system(std::size_t index, CpuTarget target,
-                                                      std::shared_ptr<const TileFunction<T>> forward);
+                                                      std::shared_ptr<const TileFunction<T>> function);
 // StateFunction::directional_f64().
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> directional_system(std::size_t index, CpuTarget target);
