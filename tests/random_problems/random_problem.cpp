@@ -103,9 +103,9 @@ class Texts {
     }
   }
   // None with a part of numbers alone that gives no number, such as log(-1), which is refused.
-  std::string sound_expression(int depth) {
+  std::string sound_expression(int depth, const std::string& behind = "") {
     while (true) {
-      std::string text = expression(depth);
+      std::string text = expression(depth) + behind;
       try {
         nn::expression({"drawn", text, ""}, system_);
         return text;
