@@ -13,7 +13,8 @@
 namespace lockstep::ode {
 
 // Stops a trajectory where function(t, u, p) crosses zero in the given direction. The crossing is located on the
-// method's interpolant after each accepted step; a function that touches zero and returns within a step is not seen.
+// method's interpolant after each accepted step; docs/numerics.md says which passages within one step are found. Where
+// it is NaN, or throws, it tells no side, and nothing is found on the way to or from there.
 struct TerminalEvent {
   enum class Direction { either, rising, falling };
   Rhs function;  // outputs() == 1, over the same components and parameters
