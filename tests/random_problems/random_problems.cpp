@@ -20,6 +20,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/cuda/engine.h"
+#include "lockstep/ode/cuda/gemm/gemm_engine.h"
+#include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/reference.h"
@@ -126,24 +128,37 @@ class Comparison {
   }
   void compare_device() {
     if (drawn_.as_text) return;  // would be compiled
+    cuda::HostDevice device;
+    cuda::HostRuntime host(device);
+    compare_device("the GPU's kernel", [&]<class T>(T, const Problem& problem, SolutionSink& sink) {
+      cuda::advance<T>(problem, options_, {&host, 0, kDeviceBytes}, sink, {});
+    });
+    std::int64_t evaluations = 0;
+    for (const TrajectoryRecord& record : expected_.records()) evaluations += record.evaluations;
+    if (evaluations > 1000) return;  // fibers for every thread of a block: it would take long
+    cuda::HostGemm gemm;
+    cuda::HostGemmRuntime products(gemm);
+    compare_device("the GPU's products", [&]<class T>(T, const Problem& problem, SolutionSink& sink) {
+      cuda::advance_gemm<T>(problem, options_, {&host, &products, 0, kDeviceBytes, 64, 32}, sink, {});
+    });
+  }
+  template <class Advance>
+  void compare_device(const std::string& way, const Advance& advance) {
     const Problem& problem = drawn_.problem;
     Solution found(options_.precision, problem.trajectories(), problem.rhs->components(), problem.save_times,
                    problem.save_times_per_trajectory);
-    cuda::HostDevice device;
-    cuda::HostRuntime host(device);
     MemorySink sink(found);
-    const cuda::DeviceTarget target{&host, 0, std::size_t{1} << 28};
     try {
       if (options_.precision == Precision::f32) {
-        cuda::advance<float>(problem, options_, target, sink, {});
+        advance(float(), problem, sink);
       } else {
-        cuda::advance<double>(problem, options_, target, sink, {});
+        advance(double(), problem, sink);
       }
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       return;
     }
-    compare("the GPU's kernel", found);
+    compare(way, found);
   }
 
   // Derivatives of a sum of all saved states: the same bits with every instruction set; backwards as forwards, along
@@ -229,6 +244,7 @@ class Comparison {
     std::cout << "  " << way << ": " << what << std::endl;
   }
 
+  static constexpr std::size_t kDeviceBytes = std::size_t{1} << 28;
   const RandomProblem& drawn_;
   Options options_;
   Solution expected_;
