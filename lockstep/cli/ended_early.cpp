@@ -14,11 +14,15 @@ std::string too_long_for(const std::string& method) {
 
 }  // namespace
 
-std::string advice_on(ode::Status status, const ode::Options& options) {
+std::string advice_on(ode::Status status, const ode::Options& options, HasResets resets) {
   const bool fixed = options.control == ode::StepControl::fixed;
   switch (status) {
     case ode::Status::step_too_small:
-      return "steps fell below the spacing of time itself: the solution may end there";
+      return std::string("steps fell below the spacing of time itself: ") +
+             (resets == HasResets::yes
+                  ? "resets may follow each other ever faster there, as the bounces of a ball that "
+                    "comes to rest, or the solution may end"
+                  : "the solution may end there");
     case ode::Status::not_finite:
       return std::string("the right-hand side or the state became NaN or infinite") +
              (fixed ? "; steps of " + number_text(options.dt) + too_long_for(options.method) +
@@ -32,7 +36,7 @@ std::string advice_on(ode::Status status, const ode::Options& options) {
 }
 
 std::string ended_early_text(const ode::Summary& summary, std::size_t trajectories, const ode::Options& options,
-                             std::optional<ode::Status> but) {
+                             std::optional<ode::Status> but, HasResets resets) {
   std::size_t total = 0;
   std::string each;
   for (const ode::Status status : kEndedEarly) {
@@ -40,7 +44,7 @@ std::string ended_early_text(const ode::Summary& summary, std::size_t trajectori
     if (count == 0 || status == but) continue;
     total += count;
     each += (each.empty() ? "" : ", ") + count_text(count) + " " + std::string(ode::to_string(status)) + " (" +
-            advice_on(status, options) + ")";
+            advice_on(status, options, resets) + ")";
   }
   if (total == 0) return {};
   return count_text(total) + " of " + counted_text(trajectories, "trajectory") +

@@ -293,10 +293,14 @@ TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
               ElementsAre("the range of k's input x^2 is not watched: it is no component or parameter"));
   EXPECT_THAT(
       set_up_in("[rhs]\ntables = { k = { at = [0, 2], values = [1, 2] }, l = { at = [0, 3], values = [1, 2] }, "
-                "m = { at = [0, 4], values = [1, 2] } }\nequations = { x = \"k(t - 1) + l(t - 1) + m(t - 1)\" }\n"
+                "m = { at = [0, 4], values = [1, 2] } }\nequations = { x = \"k(2 * t) + l(2 * t) + m(2 * t)\" }\n"
                 "[ensemble]\ninitial_state = [0]\n[time]\nspan = [1, 3]\n")
           .notes,
-      ElementsAre("the range of k's, l's and m's input t - 1 is not watched: it is no component or parameter"));
+      ElementsAre("the range of k's, l's and m's input 2 * t is not watched: it is no component or parameter"));
+  // What was measured earlier or later is what such a table is for.
+  EXPECT_THAT(notes("k(t - 1) + k(t + 1) + k(1 - t)"), IsEmpty());
+  EXPECT_THAT(notes("k(t - x)"),
+              ElementsAre("the range of k's input t - x is not watched: it is no component or parameter"));
 }
 
 TEST_F(FunctionTables, clamped_guards_leave_them_as_they_are) {

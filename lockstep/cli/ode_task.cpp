@@ -1,5 +1,6 @@
 // A neural ODE as a task of `train`.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -88,16 +89,25 @@ class OdeTask : public TrainingTask<T> {
   std::int64_t left_out() const override { return static_cast<std::int64_t>(loss_.left_out()); }
   double final_loss(std::span<const T> parameters) override {
     const double loss = loss_.loss(parameters);
-    describe_left_out(data_.training);
+    left_out_notes_ = {};
+    describe_left_out(data_.training, "training", left_out_notes_[0]);
+    if (!left_out_notes_[0].empty()) left_out_notes_[0] += "; the result was not fitted to them";
     return loss + loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records());
   }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
     const double loss = loss_.validation_loss(parameters);
-    describe_left_out(data_.validation);
+    describe_left_out(data_.validation, "validation", left_out_notes_[1]);
     return loss;
   }
   std::string left_out_text() const override { return left_out_text_; }
+  std::vector<std::string> left_out_notes() const override {
+    std::vector<std::string> notes;
+    for (const std::string& note : left_out_notes_) {
+      if (!note.empty()) notes.push_back(note);
+    }
+    return notes;
+  }
   Judgement judge(std::span<const T> parameters) override {
     const std::vector<double> weights(parameters.begin(),
                                       parameters.begin() + static_cast<std::ptrdiff_t>(this->weights()));
@@ -230,9 +240,10 @@ class OdeTask : public TrainingTask<T> {
     }
   }
   // Of the last loss, one of whole trajectories.
-  void describe_left_out(const TrajectoryTable& table) {
+  void describe_left_out(const TrajectoryTable& table, const char* data, std::string& note) {
     constexpr std::size_t kMostNamed = 3;
     left_out_text_.clear();
+    note.clear();
     if (loss_.left_out() == 0) return;
     std::string named;
     std::size_t count = 0;
@@ -242,8 +253,10 @@ class OdeTask : public TrainingTask<T> {
       named += (count == 1 ? "" : ", ") + table.name(i) + ": " + std::string(to_string(records[i].status)) +
                " at t = " + number_text(records[i].end_time);
     }
-    left_out_text_ = ", without " + count_text(count) + " of " + count_text(records.size()) + " trajectories (" +
-                     named + (count > kMostNamed ? ", ..." : "") + ")";
+    const std::string of = count_text(count) + " of " + count_text(records.size());
+    left_out_text_ = ", without " + of + " trajectories (" + named + (count > kMostNamed ? ", ..." : "") + ")";
+    note = "left out, since they could not be solved: " + of + " trajectories of the " + data + " data (" + named +
+           (count > kMostNamed ? ", and " + count_text(count - kMostNamed) + " more" : "") + ")";
   }
   std::vector<double> start_weights() const override {
     return trained_.empty() && !equations_ ? TrainingTask<T>::start_weights() : rhs_->weights();
@@ -430,6 +443,7 @@ class OdeTask : public TrainingTask<T> {
   ode::FitLoss<T> loss_;
   RunControl control_;
   std::string left_out_text_;
+  std::array<std::string, 2> left_out_notes_;  // of training and of validation data
 };
 
 }  // namespace

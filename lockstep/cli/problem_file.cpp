@@ -226,6 +226,8 @@ void read_method(const TomlValue& file, ProblemFile& problem) {
     if (atol->is_array()) {
       options.component_atol = atol->numbers();
       if (options.component_atol.empty()) throw atol->error("an empty list", "a tolerance, or one for each component");
+    } else if (atol->is_table()) {
+      throw atol->error(atol->describe(), "a number, or a list of one for each component");
     } else {
       options.atol = atol->number();
     }

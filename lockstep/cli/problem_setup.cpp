@@ -38,20 +38,32 @@ struct Sources {
   std::optional<EnsembleValues> span;
 };
 
+// What to do about sources that list different numbers of rows; `one`, where that is not null, lists a single one.
+std::string rows_remedy(const Sources& sources, const std::optional<EnsembleValues>* one) {
+  const std::string first = "set ensemble.trajectories to use the first rows of each";
+  if (one == nullptr) return first;
+  const char* const plain = one == &sources.initial_state ? "ensemble.initial_state as [component]"
+                            : one == &sources.parameters  ? "ensemble.parameters as [parameter]"
+                                                          : "time.span as [start, end]";
+  return std::string("for all trajectories the same give ") + plain + ", one dimension";
+}
+
 std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) {
   if (file.ensemble.trajectories) return file.ensemble.trajectories->value;
   std::size_t listed = 0;
-  std::string listed_where;
+  const std::optional<EnsembleValues>* before = nullptr;
   for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
     if (!*source) continue;
     const auto rows = listed_rows(**source);
     if (!rows) continue;
     if (listed != 0 && *rows != listed) {
-      refuse((*source)->where, counted_text(*rows, "row"), count_text(listed) + " as " + listed_where + " lists",
-             "set ensemble.trajectories to use the first rows of each");
+      refuse((*source)->where, counted_text(*rows, "row"), count_text(listed) + " as " + (*before)->where + " lists",
+             rows_remedy(sources, listed == 1  ? before
+                                  : *rows == 1 ? source
+                                               : nullptr));
     }
     listed = *rows;
-    listed_where = (*source)->where;
+    before = source;
   }
   if (listed > 0) return listed;
   for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {

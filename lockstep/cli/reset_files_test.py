@@ -163,7 +163,9 @@ class Solutions(ResetsTest):
         until = '[event]\nfunction = "v^2 / 2 + g * x - 1e-6"\n'
         for text, statuses in ((long, {2, 4}), (long + until, {1})):
             self.path("rest.toml").write_text(text)
-            self.succeed("solve", "rest.toml", "--quiet", "--overwrite")
+            out = self.succeed("solve", "rest.toml", "--overwrite")
+            if "step_too_small:" in out:
+                self.assertIn("resets may follow each other ever faster there", out)
             with h5py.File(self.path("balls.h5")) as file:
                 self.assertLessEqual(set(file["status"][:]), statuses)
                 for row in (0, 40, 69):

@@ -43,7 +43,10 @@ void check_names(const ProblemFile& file, const char* field, const std::vector<s
     throw Error(ErrorKind::invalid_argument, {file.where_of.at(field), found, wanted, remedy});
   };
   if (names.empty()) return;
-  if (names.size() != expected) refuse(counted_text(names.size(), "name"), std::to_string(expected));
+  if (names.size() != expected) {
+    refuse(counted_text(names.size(), "name"), std::to_string(expected),
+           "names are given here in the model's order, and choose nothing");
+  }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
     if (names[i].empty()) refuse("an empty name", "a name for each");

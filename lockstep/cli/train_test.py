@@ -262,6 +262,11 @@ class TrainTest(ToolTest):
         out = self.succeed("train", "few.toml")
         self.assertRegex(out, r"phase 1 of 1: .*, 1 left out\n")
         self.assertRegex(out, r"result: .*, without 1 of 3 trajectories \(2: [a-z_]+ at t = ")
+        self.assertRegex(out, r"\nnote: left out, since they could not be solved: 1 of 3 trajectories of the training data "
+                              r"\(2: too_many_steps at t = [0-9.]+\); the result was not fitted to them\n")
+        with h5py.File(self.folder / "few.h5", "r+") as file:
+            file["time"][2, 1] = 1
+        self.assertNotIn("left out", self.succeed("train", "few.toml", "--overwrite"))
 
     def test_a_net_that_is_no_plain_stack_is_trained_on(self):
         exported = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "exported"

@@ -72,6 +72,7 @@ struct Rectangles {
   std::vector<double> times, states;
   std::string where_sigma = {};
   std::vector<double> sigma = {};
+  std::vector<std::string> names = {};  // [trajectory], what people call them; or none
 };
 // What first points may lack: all of their numbers, or those of states whose starts are given.
 struct FirstNumbers {

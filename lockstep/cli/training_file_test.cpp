@@ -105,6 +105,13 @@ TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
   EXPECT_THAT(message_of(kNet + kData + kTraining + "horizon = 50\n"), HasSubstr("expected a neural ODE"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "continuity = 5\n"), HasSubstr("expected a neural ODE"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[[phase]]\nrate = 1\n"), HasSubstr("an unknown key"));
+  const std::string trajectories = "[data]\nfile = \"a.csv\"\ntime = \"t\"\nstates = [\"x\"]\n[ode]\n";
+  EXPECT_THAT(
+      message_of(kNet + trajectories + "[training]\nphases = \"noisy\"\niterations = 4\n"),
+      HasSubstr("training.iterations: found a value beside phases = \"noisy\", which names its own, expected target "
+                "alone; leave it away, or write all phases out"));
+  EXPECT_THAT(message_of(kNet + trajectories + "[training]\nphases = \"noisy\"\niteration = 4\n"),
+              HasSubstr("an unknown key"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[event]\ncomponent = \"x\"\n"), HasSubstr("ode::EndLoss"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[method]\nrtol = 1e-3\n"), HasSubstr("method.rtol"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[run]\ndevice = \"cuda\"\n"),

@@ -201,6 +201,12 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
     if (!neural_ode)
       throw recommended->error(recommended->text() + " phases", "a neural ODE", "say how to train: rate, iterations");
     if (phases != nullptr) throw phases->error("[[phase]] beside recommended ones", "one of them");
+    for (const auto& [key, value] : table->table()) {
+      if (!std::ranges::count(kKeys, key) && std::ranges::count(all_keys, key)) {
+        throw value.error("a value beside phases = " + recommended->describe() + ", which names its own",
+                          "target alone", "leave it away, or write all phases out");
+      }
+    }
     table->allow_only(kKeys);
     if (const TomlValue* target = table->find("target")) training.target = target->number();
     return;

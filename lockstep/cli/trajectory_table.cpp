@@ -20,6 +20,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
   TrajectoryTable table;
   const std::size_t points = data.points, components = component_names.size();
   table.component_names = std::move(component_names);
+  table.names = data.names;
   for (std::size_t i = 0; i < data.trajectories; ++i) {
     const double* const times = data.times.data() + (data.times.size() == points ? 0 : i * points);
     const double* const states = data.states.data() + i * points * components;
@@ -31,7 +32,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     std::size_t length = points;
     while (length > 0 && !is_there(length - 1)) --length;
     if (length < 2) {
-      refuse(data.where_states + ", trajectory " + std::to_string(i), count_text(length) + " points", "at least 2");
+      refuse(data.where_states + ", trajectory " + table.name(i), count_text(length) + " points", "at least 2");
     }
     table.lengths.push_back(length);
     table.times.insert(table.times.end(), times, times + length);
@@ -45,7 +46,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
   require_sigma(table.states, table.sigma, [&](std::size_t at) {
     std::size_t trajectory = 0, point = at / components;
     while (point >= table.lengths[trajectory]) point -= table.lengths[trajectory++];
-    return data.where_sigma + ", trajectory " + std::to_string(trajectory) + ", point " + std::to_string(point) +
+    return data.where_sigma + ", trajectory " + table.name(trajectory) + ", point " + std::to_string(point) +
            ", component " + table.component_names[at % components];
   });
   return table;
@@ -59,7 +60,7 @@ void require_order(const TrajectoryTable& table, const FirstNumbers& first, cons
     bool has_more = false;
     for (std::size_t point = 0; point < table.lengths[i]; ++point, ++row) {
       const auto place = [&](const std::string& source) {
-        return lines.empty() ? source + ", trajectory " + std::to_string(i) + ", point " + std::to_string(point)
+        return lines.empty() ? source + ", trajectory " + table.name(i) + ", point " + std::to_string(point)
                              : source + ":" + std::to_string(lines[row]);
       };
       for (std::size_t c = 0; point == 0 && first.points == ode::FirstPoints::complete && c < n; ++c) {

@@ -142,6 +142,27 @@ bool is_remainder_within(const Model& model, const std::string& value, const Fea
   return feature.minimum <= std::min(end, 0.0) && std::max(end, 0.0) <= feature.maximum;
 }
 
+// The time and a number or a parameter, "t - lag": whoever writes that means a time.
+bool is_shifted_time(const Model& model, const std::string& value, const Sources& sources) {
+  const auto node = std::ranges::find(model.nodes, value, &Node::name);
+  const auto* binary = node == model.nodes.end() ? nullptr : std::get_if<Binary>(&node->operation);
+  if (binary == nullptr || (binary->kind != BinaryKind::add && binary->kind != BinaryKind::subtract)) return false;
+  std::size_t times = 0, shifts = 0;
+  for (const std::string& input : node->inputs) {
+    if (const auto source = sources.source_of(input, 0)) {
+      if (is_time(model.inputs[source->port])) {
+        ++times;
+      } else if (source->port > 0) {  // port 0 is the state
+        ++shifts;
+      }
+      continue;
+    }
+    const auto made = std::ranges::find(model.nodes, input, &Node::name);
+    if (made != model.nodes.end() && std::holds_alternative<Constant>(made->operation)) ++shifts;
+  }
+  return times == 1 && shifts == 1;
+}
+
 void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
                const Interpolate* table) {
   if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
@@ -196,6 +217,10 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         }
         if (!source) {
           if (port.features.size() == 1 && is_remainder_within(model, port.value, feature)) continue;
+          const bool is_table = called_table(model, *call) != nullptr;
+          if (is_table && time_is_apart && port.features.size() == 1 && is_shifted_time(model, port.value, sources)) {
+            continue;
+          }
           note_other(others, range, "input " + texts[std::min(argument, texts.size() - 1)], net);
           continue;
         }

@@ -33,7 +33,8 @@ struct WatchedInputs {
   std::vector<Port> inputs;  // the model's, with ranges narrowed to those of the calls that read a feature as it is
   std::vector<KnownTimes> times;
   // The calls' inputs with a range that are something else: "training range of drag's input v^2", "range of k's input
-  // T + 1" of a table; of several that read the same "range of sun's and wind's input t - lag".
+  // T + 1" of a table; of several that read the same "range of sun's and wind's input 2 * t". A table that reads the
+  // time and a number or a parameter, t - lag, is none of them for who solves: it keeps its ends.
   std::vector<std::string> other;
 };
 enum class Watch {

@@ -32,7 +32,7 @@ void Options::validate() const {
   const StandardArithmetic arithmetic;
   const Tableau& tableau = ode::method(method);
   if (control == StepControl::fixed) {
-    if (dt == 0) refuse("dt", "no step size", "a step size above 0 with fixed control", "set dt");
+    if (dt == 0) refuse("dt", "0", "a step size above 0 with fixed control", "set dt");
     require_positive("dt", dt, "give the step's size; its sign follows the time span");
   } else {
     if (tableau.error.empty()) {

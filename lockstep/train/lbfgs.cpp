@@ -207,10 +207,8 @@ LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objectiv
   report.loss = start.loss;
   report.gradient_norm = norm(view(start.gradient));
   if (!std::isfinite(start.loss) || !std::isfinite(report.gradient_norm)) {
-    detail::refuse(
-        "lbfgs",
-        "a loss of " + number_text(start.loss) + " with a gradient of norm " + number_text(report.gradient_norm),
-        "finite numbers at the start", "start from other parameters");
+    detail::refuse("lbfgs", detail::loss_text(start.loss, report.gradient_norm), "finite numbers at the start",
+                   "start from other parameters");
   }
   report.status = LbfgsStatus::converged;
   if (report.gradient_norm > 0) {

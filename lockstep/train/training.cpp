@@ -114,7 +114,7 @@ void Training<T>::require_finite(double loss, double gradient_norm) const {
   detail::refuse(
       "iteration " + std::to_string(state_.place.total) +
           (phase.name.empty() ? "" : " (" + phase.name + ", " + std::to_string(state_.place.iteration) + ")"),
-      "a loss of " + number_text(loss) + ", a gradient of norm " + number_text(gradient_norm), "finite numbers",
+      detail::loss_text(loss, gradient_norm), "finite numbers",
       state_.place.total > 0
           ? "lower the learning rate, or clip the gradient"
           : "no step has been taken yet: give data in units in which they are of about 1, train in float64, or start "

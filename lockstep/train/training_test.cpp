@@ -339,7 +339,7 @@ TEST(Training, a_loss_that_is_not_finite_names_the_iteration_and_leaves_the_para
     training.iterate(loss);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("iteration 3 (adam, 3): found a loss of nan"));
+    EXPECT_THAT(error.what(), HasSubstr("iteration 3 (adam, 3): found a loss that is not finite"));
   }
   EXPECT_EQ(training.parameters()[0], before);
   EXPECT_EQ(training.place().total, 3);

@@ -100,7 +100,9 @@ void print_unseen(const ProblemSetup& setup) {
       counted_text(points, "saved state").c_str());
 }
 
-void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options,
+HasResets has_resets(const ProblemFile& file) { return file.resets.empty() ? HasResets::no : HasResets::yes; }
+
+void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options, HasResets resets,
                    const std::string& out_of_steps, const std::string& excursions, const std::string& path,
                    std::uintmax_t bytes) {
   std::size_t total = 0;
@@ -117,7 +119,7 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
     if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
     const bool explained = status == ode::Status::too_many_steps && !out_of_steps.empty();
     std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(),
-                (explained ? out_of_steps : advice_on(status, options)).c_str());
+                (explained ? out_of_steps : advice_on(status, options, resets)).c_str());
   }
   if (!excursions.empty()) {
     std::printf("  %s: %s\n", std::string(ode::to_string(ode::Status::outside_range)).c_str(), excursions.c_str());
@@ -359,7 +361,8 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
         summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
-    print_summary(summary, earlier.trajectories, setup.options, out_of_steps, solved.excursions, path.string(), bytes);
+    print_summary(summary, earlier.trajectories, setup.options, has_resets(file), out_of_steps, solved.excursions,
+                  path.string(), bytes);
     print_step_limit(setup, summary);
     print_resets(setup, summary, path);
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());
@@ -391,7 +394,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
   run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
-    print_summary(all, earlier, file.options, {}, {}, run.whole.string(), bytes);
+    print_summary(all, earlier, file.options, has_resets(file), {}, {}, run.whole.string(), bytes);
     std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one file of them\n",
                 launch().count);
   };

@@ -14,6 +14,14 @@ namespace lockstep::train::detail {
   throw Error(ErrorKind::invalid_argument, {field, found, expected, remedy});
 }
 
+// Of numbers of which one at least is not finite: "a loss of 3, a gradient that is not finite".
+inline std::string loss_text(double loss, double gradient_norm) {
+  const auto text = [](double number, const char* of) {
+    return std::isfinite(number) ? of + number_text(number) : std::string(" that is not finite");
+  };
+  return "a loss" + text(loss, " of ") + ", a gradient" + text(gradient_norm, " of norm ");
+}
+
 inline void require_positive(const char* field, double value) {
   if (!(value > 0) || !std::isfinite(value)) refuse(field, number_text(value), "a finite number above 0");
 }
