@@ -63,7 +63,7 @@ void require_derivatives(const Solved& solved) {
 
 // What the derivatives do not see, as warnings to whoever called the method above.
 void warn_of_jumps(const Solved& solved) {
-  constexpr int kLevel = 3;  // below this are _gradients.py and _solution.py
+  constexpr int kLevel = 4;  // below this are _gradients.py, _solution.py and what answers other programs' words
   warn_of(cli::derivative_notes(*solved.problem().rhs, solved.written->setup.parameter_names), kLevel);
 }
 

@@ -19,7 +19,9 @@
 #include "bindings/python/ports.h"
 #include "bindings/python/users_words.h"
 #include "lockstep/cli/model_text.h"
+#include "lockstep/core/names.h"
 #include "lockstep/core/thread_count.h"
+#include "lockstep/nn/equations.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/onnx.h"
@@ -77,10 +79,12 @@ std::string port_text(const char* direction, const nn::Port& port) {
   return text;
 }
 
-// "9 parameters, float64"
+// "9 parameters, float64"; "weights" of what may have parameters beside them, as equations and tables.
 std::string parameters_text(const nn::Model& model) {
   const std::size_t count = model.parameter_count();
-  return count == 0 ? "no parameters" : std::to_string(count) + " parameters, " + to_string(model.weight_type);
+  if (count == 0) return "no weights";
+  const bool of_equations = model.metadata.contains("equations");
+  return std::to_string(count) + (of_equations ? " weights, " : " parameters, ") + to_string(model.weight_type);
 }
 
 std::string repr(const Net& net) {
@@ -138,7 +142,7 @@ Net load(const std::filesystem::path& path, const std::string& activations) {
   }
   std::vector<std::string> left_out = model.provenance.left_out;
   for (std::string& output : left_out) output = path.filename().string() + " is read without " + output;
-  warn_of(left_out, 2);  // below this is load() of lockstep/_model.py
+  warn_of(left_out, 3);  // below this are load() of lockstep/_model.py and what answers other programs' words
   return Net(std::move(model));
 }
 
@@ -165,6 +169,13 @@ void save(const Net& net, const std::filesystem::path& path, bool overwrite,
               {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5, .safetensors or .onnx", {}});
 }
 
+Activation activation_of(const std::string& name, const std::string& field) {
+  if (const auto activation = parse_activation(name)) return *activation;
+  std::vector<std::string> names;
+  for (const Activation& known : all_activations()) names.push_back(to_string(known));
+  throw unknown_name(field, name, std::vector<std::string_view>(names.begin(), names.end()));
+}
+
 // Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
@@ -172,14 +183,8 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
         const std::vector<std::string>& activations, const std::string& name, const std::string& weight_type) {
   Mlp net;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const auto activation = parse_activation(activations[i]);
-    if (!activation) {
-      throw Error(ErrorKind::invalid_argument, {"activations[" + std::to_string(i) + "]",
-                                                "\"" + activations[i] + "\"",
-                                                "an activation: docs/model_format.md lists them",
-                                                {}});
-    }
-    DenseLayer layer{.inputs = weights[i].shape(1), .outputs = weights[i].shape(0), .activation = *activation};
+    const Activation activation = activation_of(activations[i], "activations[" + std::to_string(i) + "]");
+    DenseLayer layer{.inputs = weights[i].shape(1), .outputs = weights[i].shape(0), .activation = activation};
     layer.weights.assign(weights[i].data(), weights[i].data() + weights[i].size());
     layer.bias.assign(biases[i].data(), biases[i].data() + biases[i].size());
     net.layers.push_back(std::move(layer));
@@ -190,6 +195,18 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
   model.weight_type = weight_type == "f32" ? nn::WeightType::f32 : nn::WeightType::f64;
   return Net(std::move(model));
 }
+
+// What a method does with arguments that its own signature does not take: says what is wrong with them.
+auto answering(const char* what, std::vector<const char*> known) {
+  return [what, known = std::move(known)](nb::handle, const nb::args& positional, const nb::kwargs& given) {
+    nb::list names;
+    for (const char* name : known) names.append(name);
+    nb::module_::import_("lockstep._unknown").attr("answer_call")(what, nb::tuple(names), positional, given);
+  };
+}
+const nb::sig kAnsweringCall("def __call__(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
+const nb::sig kAnsweringJvp("def jvp(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
+const nb::sig kAnsweringVjp("def vjp(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
 
 template <class T, class Pointers>
 std::vector<MatrixView<T>> views_of(const Pointers& arrays) {
@@ -266,7 +283,28 @@ std::vector<nb::object> Net::evaluate_ports(std::span<const ArrayView* const> in
   return std::move(results.objects);
 }
 
-nb::object Net::call_ports(nb::handle x, nb::handle out, int threads) {
+// Equations without their parameters, where each has a default: with these, as many as there are samples of `u`.
+nb::object Net::with_defaults(nb::handle x) const {
+  constexpr const char* kParameters = "p";  // their port
+  if (!PyDict_Check(x.ptr()) || model_->inputs.size() < 2 || model_->inputs[1].name != kParameters)
+    return nb::borrow(x);
+  const nb::str state(model_->inputs[0].name.c_str());
+  if (PyDict_Contains(x.ptr(), nb::str(kParameters).ptr()) != 0 || PyDict_Contains(x.ptr(), state.ptr()) != 1) {
+    return nb::borrow(x);
+  }
+  std::vector<double> values;
+  for (const std::optional<double>& value : nn::parameter_defaults(*model_)) {
+    if (!value) return nb::borrow(x);
+    values.push_back(*value);
+  }
+  if (values.empty()) return nb::borrow(x);
+  const nb::object completed = nb::steal(PyDict_Copy(x.ptr()));
+  completed[kParameters] = nb::module_::import_("lockstep._arrays").attr("rows_like")(values, nb::object(x[state]));
+  return completed;
+}
+
+nb::object Net::call_ports(nb::handle given, nb::handle out, int threads) {
+  const nb::object x = with_defaults(given);
   const PortArrays in = read_ports(x, model_->inputs, "x", "input port", nullptr, Memory::host_or_cuda);
   if (!out.is_none() && model_->outputs.size() != 1) require_names(out, model_->outputs, "out");
   std::vector<const ArrayView*> views;
@@ -324,8 +362,11 @@ is asked for with that stream, so that what its owner queued before comes first.
 result is a `DeviceArray`, which any library takes by DLPack. Without `out` each call allocates the results' memory, and
 the device is waited for when it is freed: in loops give `out`. The first call for a device and dtype compiles the net
 for it. Raises Unsupported where there is no CUDA component, driver or such device.)")
+      .def("__call__", answering("a net", {"x", "out", "threads"}), kAnsweringCall)
       .def("jvp", &jvp, nb::arg("x"), nb::arg("v"), kJvpSignature, kJvpText)
+      .def("jvp", answering("jvp()", {"x", "v"}), kAnsweringJvp)
       .def("vjp", &vjp, nb::arg("x"), nb::arg("w"), kVjpSignature, kVjpText)
+      .def("vjp", answering("vjp()", {"x", "w"}), kAnsweringVjp)
       .def("__repr__", &repr)
       .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false, nb::arg("precision") = nb::none(),
            R"(Writes the net to a file whose name ends in .h5, .safetensors or .onnx. Raises FileError where one exists.

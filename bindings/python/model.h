@@ -47,6 +47,7 @@ class Net {
   nanobind::object evaluate(const class ArrayView& in, nanobind::handle x, nanobind::handle out, int threads);
   template <class T>
   std::vector<nanobind::object> evaluate_ports(std::span<const ArrayView* const> in, nanobind::handle out, int threads);
+  nanobind::object with_defaults(nanobind::handle x) const;
   nanobind::object call_ports(nanobind::handle x, nanobind::handle out, int threads);
 
   std::shared_ptr<const nn::Model> model_;

@@ -37,10 +37,10 @@ nb::dict to_dict(const ode::Attributes& attributes) {
   return result;
 }
 
-// The array shares memory that `owner` keeps.
+// The array shares memory that `owner` keeps, and cannot be written to.
 template <class T>
 nb::object view(const T* data, const Shape& shape, nb::handle owner) {
-  return nb::cast(nb::ndarray<nb::numpy, T>(const_cast<T*>(data), shape.size(), shape.data(), owner));
+  return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape.size(), shape.data(), owner));
 }
 
 // A capsule as the owner of what `content` points to.
@@ -238,8 +238,8 @@ ode::Attributes Solved::attributes() const {
 template <class T>
 nb::object to_numpy(std::vector<T> values, const Shape& shape) {
   auto kept = std::make_unique<std::vector<T>>(std::move(values));
-  const T* data = kept->data();
-  return view(data, shape, keep(std::move(kept)));
+  T* data = kept->data();
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, shape.size(), shape.data(), keep(std::move(kept))));
 }
 template nb::object to_numpy(std::vector<double>, const Shape&);
 template nb::object to_numpy(std::vector<std::int64_t>, const Shape&);

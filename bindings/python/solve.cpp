@@ -71,7 +71,8 @@ void note_early_ends(const cli::ProblemSetup& setup, const ode::Summary& summary
       count > 0 && setup.options.control != ode::StepControl::fixed && setup.options.max_steps <= kMostSteps;
   const std::string others =
       cli::ended_early_text(summary, setup.problem.trajectories(), setup.options,
-                            explained ? std::optional(ode::Status::too_many_steps) : std::nullopt);
+                            explained ? std::optional(ode::Status::too_many_steps) : std::nullopt,
+                            setup.problem.resets.empty() ? cli::HasResets::no : cli::HasResets::yes);
   if (!others.empty()) notes.push_back(in_users_words(others, source));
   if (!explained) return;
   notes.push_back(cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +

@@ -42,38 +42,47 @@ using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
 std::vector<double> values_of(const Numbers& numbers) { return {numbers.data(), numbers.data() + numbers.size()}; }
 
+using Labels = std::vector<std::string>;  // [trajectory], what people call them; or none
+
 // "x[37]" of a single column, "x[37], column 2", "u, trajectory 0, point 37, component 1".
-std::string place_of(const char* name, const Numbers& numbers, std::size_t at) {
+std::string place_of(const char* name, const Numbers& numbers, std::size_t at, const Labels& labels) {
   std::vector<std::string> places;
+  std::size_t trajectory = 0;  // where there are several
   for (std::size_t d = numbers.ndim(); d-- > 0; at /= numbers.shape(d)) {
-    places.insert(places.begin(), std::to_string(at % numbers.shape(d)));
+    trajectory = at % numbers.shape(d);
+    places.insert(places.begin(), std::to_string(trajectory));
   }
   if (places.size() == 3) {
-    return std::string(name) + ", trajectory " + places[0] + ", point " + places[1] + ", component " + places[2];
+    return std::string(name) + ", trajectory " + (trajectory < labels.size() ? labels[trajectory] : places[0]) +
+           ", point " + places[1] + ", component " + places[2];
   }
   const bool one_column = places.size() < 2 || numbers.shape(1) == 1;
   return std::string(name) + "[" + places[0] + "]" + (one_column ? "" : ", column " + places[1]);
 }
 
 enum class MayMiss { no, yes };
+constexpr const char* kRepair = "repair the row or leave it out";
 void require_finite(const char* name, const Numbers& numbers, MayMiss may_miss = MayMiss::no,
-                    const char* remedy = "repair the row or leave it out") {
+                    const char* remedy = kRepair, const Labels& labels = {}) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers.data()[i])) continue;
     if (may_miss == MayMiss::yes && std::isnan(numbers.data()[i])) continue;
-    throw Error(
-        ErrorKind::invalid_argument,
-        {place_of(name, numbers, i), std::isnan(numbers.data()[i]) ? "NaN" : "infinity", "finite numbers", remedy});
+    const bool is_nan = std::isnan(numbers.data()[i]);
+    const char* const of_infinity =
+        may_miss == MayMiss::yes ? "what was not measured is NaN; else repair the row or leave it out" : kRepair;
+    throw Error(ErrorKind::invalid_argument, {place_of(name, numbers, i, labels), is_nan ? "NaN" : "infinity",
+                                              "finite numbers", is_nan ? remedy : of_infinity});
   }
 }
 
 // Of each iteration, and of the whole.
 struct History {
-  std::vector<std::int64_t> iteration;
+  std::vector<std::int64_t> iteration, phase;
   std::vector<double> loss, watched, gradient_norm, learning_rate;
 
   void note(const train::IterationReport& report) {
     iteration.push_back(report.place.total);
+    phase.push_back(static_cast<std::int64_t>(report.place.phase) + 1);  // as in the curve that `lockstep train` writes
     loss.push_back(report.loss);
     watched.push_back(report.watched);
     gradient_norm.push_back(report.gradient_norm);
@@ -86,6 +95,7 @@ struct History {
     result["watched"] = to_numpy(watched, {watched.size()});
     result["gradient_norm"] = to_numpy(gradient_norm, {gradient_norm.size()});
     result["learning_rate"] = to_numpy(learning_rate, {learning_rate.size()});
+    result["phase"] = to_numpy(phase, {phase.size()});
     return result;
   }
 };
@@ -101,6 +111,7 @@ struct Trained {
   cli::Judgement fit;
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
+  std::vector<std::string> left_out;  // notes on trajectories that were left out
 };
 
 // What `part` finds; nothing where it was stopped.
@@ -172,6 +183,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   trained.loss = loss_of_all.value_or(training.best_loss());
   trained.loss_text = task.loss_text() + (loss_of_all ? task.left_out_text() : task.watched_text() + task.best_text());
   trained.validation_loss = unless_stopped([&] { return task.final_validation_loss(best); }).value_or(std::nullopt);
+  trained.left_out = task.left_out_notes();
   task.stop_when(nullptr);
   return trained;
 }
@@ -204,13 +216,14 @@ cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::
 using Impulses = std::optional<std::pair<Numbers, std::vector<std::string>>>;
 
 cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::vector<Numbers>& data,
-                                      const Impulses& impulses, const std::optional<Numbers>& known) {
+                                      const Impulses& impulses, const std::optional<Numbers>& known,
+                                      const Labels& labels) {
   const Numbers &t = data[0], &u = data[1];
   require_finite("t", t, MayMiss::yes);
-  require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan));
+  require_finite("u", u, missing(file.data, train::MissingNumbers::as_nan), kRepair, labels);
   cli::TrajectoryTable table =
       cli::trajectory_table({"t", "u", u.shape(0), u.shape(1), values_of(t), values_of(u), "sigma",
-                             data.size() > 2 ? values_of(data[2]) : std::vector<double>()},
+                             data.size() > 2 ? values_of(data[2]) : std::vector<double>(), labels},
                             file.data.states, cli::first_numbers(file));
   if (known) table.known = values_of(*known);
   if (!impulses) return table;
@@ -226,7 +239,7 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
 
 template <class T>
 Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const Impulses& impulses,
-                   const std::optional<Numbers>& known, const RunControl& control) {
+                   const std::optional<Numbers>& known, const Labels& labels, const RunControl& control) {
   std::unique_ptr<cli::TrainingTask<T>> task;
   if (data.empty()) {
     task = file.ode ? cli::make_ode_task<T>(file) : cli::make_regression_task<T>(file);
@@ -235,7 +248,7 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
                 {"sigma", "the name of a column beside arrays", "numbers by name, or an array",
                  "give an array of the shape of the data"});
   } else if (file.ode) {
-    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses, known)));
+    task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses, known, labels)));
   } else {
     task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data)));
   }
@@ -289,6 +302,7 @@ std::string lines_of(const Trained& trained, Source source) {
         cli::fit_notes(trained.fit.report)}) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
+  for (const std::string& note : trained.left_out) text += (text.empty() ? "note: " : "\nnote: ") + note;
   for (const std::string& note : cli::note_lines(trained.uncertainty)) {
     const std::size_t at = text.find(note);
     if (at != std::string::npos) text.replace(at, note.size(), python::in_users_words(note, source));
@@ -334,8 +348,8 @@ nb::dict picture_of(const cli::Judgement& fit) {
 // What is amiss, for who looks at nothing but the result.
 std::vector<std::string> warnings_of(const Trained& trained) {
   std::vector<std::string> lines = trained.advice;
-  for (const auto& more :
-       {cli::fit_notes(trained.fit.report), cli::note_lines(trained.uncertainty, cli::Notes::harms)}) {
+  for (const auto& more : {trained.left_out, cli::fit_notes(trained.fit.report),
+                           cli::note_lines(trained.uncertainty, cli::Notes::harms)}) {
     lines.insert(lines.end(), more.begin(), more.end());
   }
   return lines;
@@ -351,9 +365,10 @@ nb::tuple uncertainty_of(const Trained& trained, Source source) {
     errors[report.names[i].c_str()] = report.found.standard_errors[i];
     intervals[report.names[i].c_str()] = nb::make_tuple(report.found.lower[i], report.found.upper[i]);
   }
-  return nb::make_tuple(
-      errors, intervals, to_numpy(report.found.correlations, {count, count}),
-      in_users_words(report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report), source));
+  std::vector<std::string> notes = report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report);
+  notes.insert(notes.begin(), trained.left_out.begin(), trained.left_out.end());
+  return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
+                        in_users_words(std::move(notes), source));
 }
 
 using Nets = std::vector<std::pair<std::string, const Net*>>;
@@ -375,12 +390,13 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
 // file names them. `impulses` as read_impulses() takes them. `known` [trajectory][parameter]: those that the text's
-// [data] names. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None, what
-// the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a picture of
-// the fit shows, what is to be warned of, what stopped it or None).
+// [data] names. `labels` [trajectory]: what people call them, or none. Returns (nets by name, values by name, equations
+// or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people, uncertainty
+// of the values, advice about the data, what a picture of the fit shows, what is to be warned of, what stopped it or
+// None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const Impulses& impulses, const std::optional<Numbers>& known,
-              const Nets& starts, const Nets& models, nb::handle progress) {
+              const Labels& labels, const Nets& starts, const Nets& models, nb::handle progress) {
   const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
@@ -388,8 +404,9 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         put_in_memory(file, starts, models);
         Trained trained;
         const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
-          trained = file.options.precision == Precision::f32 ? train_with<float>(file, data, impulses, known, control)
-                                                             : train_with<double>(file, data, impulses, known, control);
+          trained = file.options.precision == Precision::f32
+                        ? train_with<float>(file, data, impulses, known, labels, control)
+                        : train_with<double>(file, data, impulses, known, labels, control);
           if (!path && !file.output.stem.empty()) write_models(file, trained);
         });
         nb::dict nets, values;
@@ -425,7 +442,8 @@ void bind_train(nb::module_& module) {
     return keys;
   });
   module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("impulses").none(),
-             nb::arg("known").none(), nb::arg("starts"), nb::arg("models"), nb::arg("progress").none());
+             nb::arg("known").none(), nb::arg("labels"), nb::arg("starts"), nb::arg("models"),
+             nb::arg("progress").none());
 }
 
 }  // namespace lockstep::python

@@ -30,6 +30,8 @@ def real_numbers(name: str, value: Any) -> Array:
     try:
         array = plain(value)
     except Exception as error:  # PyTorch and others raise their own for devices and gradients
+        if isinstance(error, ValueError) and isinstance(value, (list, tuple)) and (found := _ragged(value)):
+            raise refused(name, found, "an array of numbers", "give rows of one length", kind="type") from None
         if type(error).__name__.startswith("Tracer"):  # JAX's, of what stands for numbers under jit, grad and vmap
             raise refused(name, "an array that JAX traces, which has no numbers yet", "an array of numbers",
                           "call it by jax.pure_callback, as docs/python.md does", kind="type") from error
@@ -66,6 +68,41 @@ def _unmasked(name: str, value: Any) -> Array:
     remedy = (f"fill them, {name}.filled(0), or leave their rows out, numpy.ma.compress_rows({name}); gaps in data to "
               f"train on are NaN: {name}.filled(numpy.nan)")
     raise refused(name, found, "an array of numbers", remedy, kind="type")
+
+
+def _ragged(value: Any) -> str:
+    """What a list of unequal rows is; empty of others."""
+    shapes = [np.shape(one) if not isinstance(one, (list, tuple)) else (len(one),) for one in value]
+    differs = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
+    if differs is None:
+        return ""
+
+    def text(shape: tuple[int, ...]) -> str:
+        return "a number" if shape in ((), (1,)) else f"{shape[0]} numbers" if len(shape) == 1 else f"shape {shape}"
+
+    return f"rows of unequal lengths: {text(shapes[0])} in row 0, {text(shapes[differs])} in row {differs}"
+
+
+def whole(name: str, value: Any, expected: str = "an integer") -> Optional[int]:
+    """An integer of Python or NumPy, or an array of one without dimensions; None of None."""
+    if value is None or type(value) is int:
+        return value
+    if isinstance(value, np.integer) or isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    dtype = getattr(value, "dtype", None)
+    if getattr(dtype, "kind", "") in "iu" and dtype is not None and np.ndim(value) == 0:
+        return int(value)
+    if isinstance(value, (float, np.floating)) or getattr(dtype, "kind", "") == "f" and np.ndim(value) == 0:
+        number = float(value)
+        raise refused(name, f"{number}", expected, f"write {int(number)}" if number.is_integer() else "", kind="type")
+    raise refused(name, repr(value) if isinstance(value, (str, bool)) else type(value).__name__, expected, kind="type")
+
+
+def rows_like(values: list[float], of: Any) -> Any:
+    """[value] for a sample alone, [sample, value] for several, of the dtype and framework of `of`, [sample, feature]."""
+    shape = tuple(np.shape(of))[:-1] + (len(values),)
+    dtype = np.float32 if str(getattr(of, "dtype", "")).endswith("float32") else np.float64
+    return like(np.array(np.broadcast_to(np.array(values, dtype), shape)), of)
 
 
 def _framework(x: Any) -> str:

@@ -6,12 +6,13 @@ from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _lockstep
+from . import _lockstep, _unknown
 from ._arrays import Array, real_numbers
 from ._tables import is_column, named_columns
 from .errors import refused
 
 
+@_unknown.answered("")
 def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns: Optional[Sequence[str]] = None,
           input: str = "") -> _lockstep.Model:
     """A function given as numbers, as a model: a measured input over time, a property over temperature.

@@ -15,7 +15,17 @@ from .errors import refused
 
 
 class Gradients(NamedTuple):
-    """What ``Solution.vjp`` returns, float64."""
+    """What ``Solution.vjp`` returns, float64.
+
+    Attributes
+    ----------
+    u0 : array [trajectory, component]
+        Of a loss by the initial states, also where one row was given for all.
+    parameters : array [parameter] or [trajectory, parameter]
+        [parameter], the sum over all trajectories, where they share their parameters; else of each.
+    weights : array [weight]
+        Of the net, in the order of ``Model.weights``; none of a system.
+    """
 
     u0: NDArray[np.float64]  #: [trajectory, component]
     parameters: NDArray[np.float64]  #: [trajectory, parameter]; [parameter], summed, where all trajectories share them
@@ -72,7 +82,7 @@ def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
         return
     each = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     warnings.warn(f"the loss asks for what {failed} of {len(status)} trajectories, which failed ({each}), never came to: that "
-                  "counts 0; their states before have derivatives", UserWarning, stacklevel=4)
+                  "counts 0; their states before have derivatives", UserWarning, stacklevel=5)
 
 
 def _slopes(name: str, given: Any, solution: Any) -> Optional[Array]:

@@ -10,12 +10,13 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep
+from . import _lockstep, _unknown
 from ._solution import PathLike
 from ._arrays import real_numbers
 from .errors import of_kind, refused
 
 
+@_unknown.answered("")
 def load(path: PathLike, activations: Union[str, Sequence[str]] = "") -> _lockstep.Model:
     """A trained net from a file: safetensors, Lockstep's HDF5, Keras, ONNX.
 
@@ -56,6 +57,7 @@ def _of_each_layer(activations: Union[str, Sequence[str]], layers: int) -> list[
     return names
 
 
+@_unknown.answered("")
 def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activations: Union[str, Sequence[str]] = (), *,
         name: str = "net") -> _lockstep.Model:
     """A stack of dense layers from their numbers.
@@ -95,6 +97,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     return _lockstep.mlp(matrices, vectors, names, name, held)
 
 
+@_unknown.answered("")
 def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[str, float], Sequence[str]] = None,
               definitions: Optional[Mapping[str, str]] = None, models: Optional[Mapping[str, _lockstep.Model]] = None,
               name: str = "equations") -> _lockstep.Model:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _lockstep
+from . import _lockstep, _unknown
 from ._arrays import Array
 from ._events import Events
-from .errors import Error, of_kind
+from .errors import Error, missing, of_kind
 
 if TYPE_CHECKING:
     import xarray
@@ -57,6 +57,8 @@ class Solution:
     """States of an ensemble at its save points, and how each trajectory ended.
 
     Made by ``solve()`` and ``read()``. Arrays of a solution that lies in a file are read when they are first asked for.
+    None of them can be written to, since ``save``, ``vjp`` and ``validate`` go by what was solved: change a copy,
+    ``solution.state.copy()``.
 
     >>> import lockstep
     >>> solution = lockstep.solve("lorenz", [1.0, 0.0, 0.0], (0, 1), save_at=11)
@@ -139,6 +141,14 @@ class Solution:
             state["path"] = self.path.absolute()
         return state
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._keep_as_they_are()
+
+    def _keep_as_they_are(self) -> None:
+        for array in self._arrays.values():
+            _read_only(array)
+
     def __copy__(self) -> Solution:
         return self._copied(lambda value: value)
 
@@ -150,6 +160,7 @@ class Solution:
         result = object.__new__(type(self))
         result.__dict__.update({name: value if name == "_solved" else copied(value)
                                 for name, value in self._complete().items()})
+        result._keep_as_they_are()
         return result
 
     def _solve_behind(self, expected: str, remedy: str) -> Any:
@@ -167,27 +178,24 @@ class Solution:
         if array is not None:
             return array
         if self._solved is not None:
-            return self._arrays.setdefault(name, self._solved.array(name))
+            return self._arrays.setdefault(name, _read_only(self._solved.array(name)))
         self._read(name)
         return self._arrays[name]
 
     def _read(self, name: str) -> None:
         if name in _GIVEN:
-            given = _lockstep.read_given(self.path, self._trajectories)
+            arrays = _lockstep.read_given(self.path, self._trajectories)
             columns = [self._in_file.index(component) for component in self.component_names]
-            given["initial_state"] = given["initial_state"][:, columns]
-            self._arrays.update(given)
-            return
-        if name in _PER_TRAJECTORY:
-            self._arrays.update(_lockstep.read_records(self.path, self._trajectories))
-            return
-        if name in _OF_EVENTS:
-            self._arrays.update(_lockstep.read_events(self.path, self._trajectories))
-            return
-        arrays, stopped = _lockstep.read(self.path, self._trajectories, self._times, list(self.component_names))
-        if stopped is not None:
-            raise stopped
-        self._arrays.update(arrays)
+            arrays["initial_state"] = arrays["initial_state"][:, columns]
+        elif name in _PER_TRAJECTORY:
+            arrays = _lockstep.read_records(self.path, self._trajectories)
+        elif name in _OF_EVENTS:
+            arrays = _lockstep.read_events(self.path, self._trajectories)
+        else:
+            arrays, stopped = _lockstep.read(self.path, self._trajectories, self._times, list(self.component_names))
+            if stopped is not None:
+                raise stopped
+        self._arrays.update({name: _read_only(array) for name, array in arrays.items()})
 
     @property
     def state(self) -> Array:
@@ -289,6 +297,7 @@ class Solution:
             ended = "all succeeded"
         return f"<lockstep.Solution {title}: state[{shape}] {dtype}, {ended}>"
 
+    @_unknown.answered("")
     def vjp(self, state: Any = None, *, end_state: Any = None, end_time: Any = None) -> Gradients:
         """Derivatives of a loss by initial states, parameters and the net's weights, from its derivatives by what was
         solved: the transposed Jacobian of the solve times a vector.
@@ -324,6 +333,7 @@ class Solution:
 
         return vjp(self, state, end_state, end_time)
 
+    @_unknown.answered("")
     def sensitivities(self) -> Sensitivities:
         """The derivative of every state by each number of the initial state and the parameters: the Jacobians that
         least squares take. For a few of each; ``vjp`` for one loss, for many numbers, or for weights.
@@ -338,6 +348,7 @@ class Solution:
 
         return sensitivities(self)
 
+    @_unknown.answered("")
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Writes a solution in memory to a result file (docs/files.md), as ``solve(output=...)`` does. Raises FileError
         where one exists."""
@@ -347,7 +358,10 @@ class Solution:
         """The solution as an xarray.Dataset: what ``xarray.open_dataset(..., decode_times=False)`` makes of its file, but
         for what describes the file itself (``committed``; of the attributes ``Conventions``, ``lockstep_format``,
         ``resumed``). Needs xarray."""
-        import xarray
+        try:
+            import xarray
+        except ImportError as error:
+            raise missing("xarray", "to_xarray()") from error
 
         shared = self.time.ndim == 1
         points = "time" if shared else "save_point"
@@ -390,6 +404,12 @@ class Solution:
         return dataset
 
 
+def _read_only(array: Array) -> Array:
+    """What was solved stays what was solved: save(), vjp() and validate() go by it."""
+    array.flags.writeable = False
+    return array
+
+
 def _indices(name: str, wanted: slice, size: int) -> list[int]:
     """[first, count, stride] of a slice."""
     if not isinstance(wanted, slice):
@@ -403,6 +423,7 @@ def _indices(name: str, wanted: slice, size: int) -> list[int]:
     return [indices.start, len(indices), indices.step]
 
 
+@_unknown.answered("")
 def read(path: PathLike, *, trajectories: slice = slice(None), times: slice = slice(None),
          components: Sequence[str] = ()) -> Solution:
     """A result file, or a part of it: its arrays are read when they are asked for.

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 
 from . import _impulses, _lockstep, _tables, _toml, _unknown
-from ._arrays import Array, Named, real_numbers
+from ._arrays import Array, Named, real_numbers, whole
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind, refused
@@ -78,6 +78,11 @@ def solve(
     parameters : array, table or dict
         [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``. Columns with
         names go by them, as in ``u0``; parameters with a default may be left out.
+    trajectories : int
+        How many, where nothing else says it: of states or parameters that are drawn (``normal``, ``box``) or spread
+        (``linspace``), or of one for all; of rows the first.
+    seed : int
+        Of what is drawn.
     method : str
         euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
         vern9, rkc8, rkc20, rodas5p (stiff problems; CPU).
@@ -85,6 +90,13 @@ def solve(
         Tolerances, 1e-6 each if not given; ``rtol`` is below 1. ``atol`` may be a list: one for each component.
     dt : float
         Fixed steps of this size.
+    control : {"per_trajectory", "common", "fixed"}
+        Whose step it is: each trajectory's own, one for all (by the error of the worst), or always ``dt``. The first
+        unless ``dt`` is given.
+    initial_step, max_step : float
+        The first step of adaptive ones, which is chosen from the right-hand side if not given; and the largest.
+    max_steps : int
+        Attempts a trajectory may make, then it ends as too_many_steps; 100,000 if not given.
     stops : array
         Times at which steps end, in any order: where the right-hand side jumps or bends. Adaptive steps are made to, of
         fixed ones a step must. Those that equations tell of themselves (knots of tables, ``t < 5``) need none;
@@ -95,13 +107,20 @@ def solve(
         All that this process may use if not given, or 0.
     engine : str
         On a GPU: auto, cuda_fused or cuda_gemm; see docs/cuda.md.
+    device : str
+        auto (default), cpu, cuda, cuda:1, or shares such as cpu=20%,cuda=80%; see docs/cuda.md.
+    cpu_target : str
+        Instructions to use, avx512, avx2, neon or scalar; the widest there are if not given. The bits do not depend on it.
     matrix_precision : str
         A net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores; see docs/cuda.md.
     output : path-like
-        A file to stream the solution into, for more than memory holds; see docs/files.md.
+        A file to stream the solution into, for more than memory holds; see docs/files.md. One that exists is replaced
+        with ``overwrite=True`` alone.
     event : dict or str
         Where to stop: ``{"component": "x", "value": 0, "direction": "falling"}``, or an expression whose sign
         changes, ``"x^2 + y^2 - 1"``, as in ``resets``; with a direction ``{"function": "x^2 + y^2 - 1", "direction": "rising"}``.
+        A trajectory that one ends has ``end_time`` and ``end_state`` at the event. Save points behind it are NaN, and so
+        is ``state`` altogether where ``save_at`` is not given, since the end of ``t_span`` is its only one.
     resets : dict or list of them
         States that change where an event happens, and go on:
         ``{"component": "x", "direction": "falling", "to": {"x": 0, "v": "-0.9 * v"}}``. ``to`` has components by name,
@@ -117,6 +136,10 @@ def solve(
         ``time`` the ``component`` (its name or number) becomes ``factor`` (1) times itself plus ``change`` (0);
         ``trajectory`` says whose it is, all trajectories' if not given. Columns are equally long, or one value for all.
         Save points at that time hold the state before it; a trajectory that starts there starts behind it.
+    with_time : bool
+        Whether the net's last input is the time.
+    components : sequence of str
+        Names of the components of a net without any, in its order: they choose nothing.
     units : dict of str
         Of components by name, before those that the model states: ``{"x": "m"}``; ``time_unit`` is that of time. They
         go into the solution, its file and xarray's attributes.
@@ -171,7 +194,10 @@ def solve(
     >>> solution.events[0].round(3)  # of trajectory 0
     array([1.428, 3.998, 6.311])
     """
-    precision = _precision(precision)
+    precision, method = _precision(precision), _spelt("method", method)
+    trajectories, seed, threads, max_steps = (
+        whole(name, value) for name, value in (("trajectories", trajectories), ("seed", seed), ("threads", threads),
+                                               ("max_steps", max_steps)))
     run = {"method": method, "rtol": rtol, "atol": atol, "dt": dt, "precision": precision, "threads": threads,
            "device": device, "engine": engine, "matrix_precision": matrix_precision,
            "cpu_target": cpu_target, "trajectories": trajectories, "seed": seed, "guard": guard}
@@ -223,6 +249,8 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         if not isinstance(units, Mapping):
             raise _wrong_type("units", units, "a dict of units by component")
         rhs["units"] = dict(units)
+    if isinstance(atol, Mapping):
+        raise refused("atol", "a dict", "a number, or a list of one for each component", kind="type")
     if event is not None and not isinstance(event, (str, Mapping)):
         raise _wrong_type("event", event, "a dict, or an expression as text")
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
@@ -237,16 +265,12 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     _place("t_span", t_span, time, "span", arrays)
     if (rows := _impulses.impulses(impulses)) is not None:
         arrays["impulses"] = rows
-    if isinstance(save_at, (int, np.integer, Mapping)):
+    if isinstance(save_at, Mapping):
         time["save"] = save_at
+    elif save_at is not None and not isinstance(save_at, (list, tuple)) and np.ndim(save_at) == 0:
+        time["save"] = _points(save_at)
     elif save_at is not None:
         arrays["save_at"] = save_at
-        if not isinstance(save_at, (list, tuple)) and np.ndim(save_at) == 0:
-            real_numbers("save_at", save_at)  # which may be no number at all
-            raise of_kind("invalid_argument", f"save_at: found the number {save_at}, expected a number of points as an "
-                          f"integer, or times; for an interval give save_at={{'every': {save_at}}}", "save_at",
-                          f"the number {save_at}", "a number of points as an integer, or times",
-                          f"for an interval give save_at={{'every': {save_at}}}")
     text = _toml.write({
         "rhs": rhs,
         "ensemble": ensemble,
@@ -262,6 +286,22 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         "output": {"file": output, "overwrite": overwrite if output is not None else None, "events": keep_events},
     })
     return text, arrays, model
+
+
+def _points(save_at: Any) -> Optional[int]:
+    """How many save points, evenly spaced."""
+    number = real_numbers("save_at", save_at)  # which may be no number at all
+    if np.asarray(save_at).dtype.kind != "f":
+        return whole("save_at", save_at)
+    raise refused("save_at", f"the number {number.item()}", "a number of points as an integer, or times",
+                  f"for an interval give save_at={{'every': {number.item()}}}")
+
+
+def _spelt(name: str, value: Any) -> Any:
+    """A name in whatever case, as the lists of them have it."""
+    if value is None or isinstance(value, str):
+        return value and value.lower()
+    raise _wrong_type(name, value, "a name as text")
 
 
 def _run(text: str, path: Optional[str], arrays: dict[str, Any], model: Any, overrides: dict[str, Any],
@@ -312,6 +352,7 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
         else:
             found = "nothing" if part is None else type(part).__name__
             remedy = ("write it as text: lockstep.equations({'x': '-k * x'}, parameters={'k': 1})" if callable(part)
+                      else "make a model of equations: lockstep.equations({...})" if isinstance(part, Mapping)
                       else "load a model file with lockstep.load()")
             raise of_kind("type", f"problem: found {found}, expected a Model, the name of a system, one of each, or a "
                           f"problem file; {remedy}", "problem", found,

@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _lockstep, _unknown
 from ._solution import Solution
-from ._arrays import Named, real_numbers
-from ._solve import _is_file, _precision, _table_or_numbers, _written, ended
+from ._arrays import Named, real_numbers, whole
+from ._solve import _is_file, _precision, _spelt, _table_or_numbers, _written, ended
 from .errors import of_kind, refused
 
 
@@ -47,6 +47,9 @@ class Solver:
                               "a value for a Solver", "none", "use solve()")
         _unknown.refuse(Solver, {name: None for name in options if name not in _OPTIONS}, "problem", _OPTIONS)
         options["precision"] = _precision(options.get("precision"))
+        options["method"] = _spelt("method", options.get("method"))
+        options |= {name: whole(name, options[name]) for name in ("trajectories", "seed", "threads", "max_steps")
+                    if name in options}
         text, arrays, model = _written(problem, u0, t_span, save_at, **options)
         # Copies: what its maker does with an array afterwards is no matter of this.
         self._made_of = text, {name: _copied(_table_or_numbers(name, one)) for name, one in arrays.items()}, model

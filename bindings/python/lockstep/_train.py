@@ -10,12 +10,12 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from . import _impulses, _lockstep, _toml, _unknown
-from ._arrays import Array, Named, real_numbers
+from ._arrays import Array, Named, real_numbers, whole
 from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _listed, _listed_resets, _precision, _wrong_type
-from ._train_data import apart, known_parameters, places_of, samples, trajectories
+from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt, _wrong_type
+from ._train_data import apart, known_parameters, names_of, places_of, samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
 
@@ -40,12 +40,14 @@ class Training:
     correlations : array [parameter, parameter]
         Of their errors, in the order of ``parameters``.
     notes : list of str
-        What these figures hold for, or why there are none; and what of the data the fit explains little of.
+        What these figures hold for, or why there are none; what of the data the fit explains little of; and which
+        trajectories were left out.
     rhs : Model
         With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one. Without
         equations it raises Unsupported.
     history : dict of arrays [iteration]
-        ``iteration``, ``loss``, ``watched`` (what decides about the best), ``gradient_norm``, ``learning_rate``.
+        ``iteration``, ``loss``, ``watched`` (what decides about the best), ``gradient_norm``, ``learning_rate``,
+        ``phase`` (from 1 on, as in the file ``_loss.csv`` of ``lockstep train``).
     loss, validation_loss : float
         Of the model, over all training data and over what was kept for validation (else None).
     loss_name : str
@@ -102,6 +104,8 @@ class Training:
                 f"{len(self.history['loss'])} iterations>")
 
 # Which docs/training_file.md lists, beside those that train() names itself: they need an optimiser.
+_WHOLE = frozenset(("iterations", "batch", "segment", "horizon", "history", "every", "patience", "total", "warm_up",
+                    "stop_after"))
 _KEYS_OF_A_PHASE = frozenset((
     "schedule", "warm_up", "total", "final_fraction", "factor", "every", "patience", "improvement", "floor", "momentum",
     "beta1", "beta2", "epsilon", "weight_decay", "clip_norm", "clip_value", "stop_after", "segment", "horizon", "history",
@@ -205,7 +209,8 @@ def train(
         Instead of ``hidden`` and the like, several nets by the names that equations call:
         ``{"production": {"hidden": [8]}, "loss": {"hidden": [8]}}``.
     failed : {"stop", "leave_out"}
-        What becomes of the training of a neural ODE when a trajectory cannot be solved.
+        What becomes of the training of a neural ODE when a trajectory cannot be solved. A UserWarning and ``notes``
+        name those that the result goes without.
     resets : dict or list of them
         Of a neural ODE, states that change where an event happens, as ``solve()`` has them: their expressions may name
         parameters that are to be found. What ``u`` has at the time of one was measured before it.
@@ -258,6 +263,10 @@ def train(
     >>> float(abs(training.model(np.array([0.5])) - 0.25)[0]) < 0.05
     True
     """
+    trained_on = (("iterations", iterations), ("batch", batch), ("seed", seed), ("threads", threads))
+    iterations, batch, seed, threads = (whole(key, value) for key, value in trained_on)
+    optimiser, method = _spelt("optimiser", optimiser), _spelt("method", method)
+    others = {key: whole(key, value) if key in _WHOLE else value for key, value in others.items()}
     keys = _lockstep.phase_keys()
     _unknown.refuse(train, {name: None for name in others if name not in keys}, "training", keys)
     if file is not None:
@@ -273,7 +282,7 @@ def train(
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], None, None, [], [], progress)
+        return _run("", os.fspath(file), [], None, None, [], [], [], progress)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -305,15 +314,19 @@ def train(
         data.update(time="t", states=states, parameters=list(of_each) or None)
         if of_each:
             known_numbers = known_parameters(of_each, trajectory, len(arrays[1]))
+        of_a_phase = {key: value for key, value in others.items() if key in _KEYS_OF_A_PHASE}
+        own = {"rate": rate, "iterations": iterations, "batch": batch, **of_a_phase}
         if phases is None and optimiser is None:
             phases = "recommended"
-            of_a_phase = {key: value for key, value in others.items() if key in _KEYS_OF_A_PHASE}
-            for key, value in {"rate": rate, "iterations": iterations, "batch": batch, **of_a_phase}.items():
+            for key, value in own.items():
                 if value is not None:
-                    found = "a value beside the recommended phases, which are taken where no optimiser is named"
-                    remedy = 'name one: optimiser="lbfgs" or "adam"; or leave this away'
-                    raise of_kind("invalid_argument", f"{key}: found {found}, expected target alone; {remedy}", key, found,
-                                  "target alone", remedy)
+                    raise refused(key, "a value beside the recommended phases, which are taken where no optimiser is named",
+                                  "target alone", 'name one: optimiser="lbfgs" or "adam"; or leave this away')
+        elif isinstance(phases, str):
+            for key, value in {"optimiser": optimiser, **own}.items():
+                if value is not None:
+                    raise refused(key, f'a value beside phases="{phases}", which names its own', "target alone",
+                                  'leave it away, or write the phases out: phases=[{"optimiser": "lbfgs", ...}]')
     if for_all is not None:
         data["sigma"] = dict.fromkeys((targets if regression else states) or (), for_all)
     training = {"optimiser": optimiser, "rate": rate, "iterations": iterations, "batch": batch, "target": target,
@@ -323,7 +336,7 @@ def train(
     sections: dict[str, Any] = {}
     if hidden is not None and not isinstance(hidden, Iterable):
         raise _wrong_type("hidden", hidden, "a list with the width of each hidden layer")
-    net = {"hidden": None if hidden is None else list(hidden), "activation": activation,
+    net = {"hidden": None if hidden is None else _widths("hidden", hidden), "activation": activation,
            "activations": activations if activations is None or isinstance(activations, str) else list(activations),
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}
     to_find = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
@@ -335,6 +348,8 @@ def train(
         sections["net"] = {"seed": seed}
         for called, table in nets.items():
             section = dict(table)
+            if isinstance(section.get("hidden"), Iterable):
+                section["hidden"] = _widths(f"nets.{called}.hidden", section["hidden"])
             if section.get("start") is not None:
                 loaded.append((called, section["start"]))
                 section["start"] = section["start"].name or called
@@ -373,13 +388,13 @@ def train(
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
     rows = _impulses.impulses(impulses, places_of(trajectory))
-    return _run(_toml.write(sections), None, arrays, rows, known_numbers, loaded, kept, progress)
+    return _run(_toml.write(sections), None, arrays, rows, known_numbers, names_of(trajectory), loaded, kept, progress)
 
 
 def _run(text: str, path: Optional[str], arrays: list[Array], impulses: Optional[Named], known: Optional[Array],
-         starts: list[Any], models: list[Any], progress: Any) -> Training:
+         labels: list[str], starts: list[Any], models: list[Any], progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, known, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, known, labels, starts, models, function)
     training = Training(*parts)
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)
@@ -403,7 +418,13 @@ def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict
         if value is not None:
             raise refused(key, "a value beside phases, which have their own", "none",
                           f"put it into the dict of each phase that is to have it: phases=[{{{key!r}: ...}}]")
-    return [dict(phase) for phase in listed]
+    return [{key: whole(f"phases[{i}].{key}", value) if key in _WHOLE else
+             _spelt(f"phases[{i}].{key}", value) if key == "optimiser" else value for key, value in phase.items()}
+            for i, phase in enumerate(listed)]
+
+
+def _widths(name: str, hidden: Iterable[Any]) -> list[Optional[int]]:
+    return [whole(f"{name}[{i}]", width) for i, width in enumerate(hidden)]
 
 
 def _number(name: str, value: Any) -> Optional[float]:

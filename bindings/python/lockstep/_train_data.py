@@ -104,6 +104,12 @@ def places_of(trajectory: Any) -> Optional[dict[Any, int]]:
     return {label: place for place, label in enumerate(dict.fromkeys(np.asarray(trajectory).reshape(-1).tolist()))}
 
 
+def names_of(trajectory: Any) -> list[str]:
+    """What trajectories are called by labels that are text; numbers are labels that nobody calls them by."""
+    labels = list(places_of(trajectory) or ())
+    return labels if all(isinstance(label, str) for label in labels) else []
+
+
 def apart(parameters: Any) -> tuple[Any, dict[str, Any]]:
     """Parameters that all trajectories share or that are to be found, and known ones of each trajectory, arrays."""
     if not isinstance(parameters, Mapping):

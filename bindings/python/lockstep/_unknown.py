@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
-from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
+from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar, cast
 
 from . import _lockstep
-from .errors import Error, of_kind
+from ._arrays import whole
+from .errors import Error, of_kind, refused
 
 _FIRST = "give it first, problem: a Model, the name of a system, or lockstep.equations({...})"
 # Places in files, which the words of other programs are known by, as arguments.
@@ -27,6 +27,10 @@ _ALGEBRAIC = "M u' = f and algebraic equations are not solved: give the derivati
 _DERIVED = "leave it out: Jacobians of equations, nets and systems are derived, exact"
 _NOT_NEEDED = {"mass": _ALGEBRAIC, "mass_matrix": _ALGEBRAIC, "M": _ALGEBRAIC, "jac": _DERIVED, "jacobian": _DERIVED,
                "jac_sparsity": _DERIVED, "jac_prototype": _DERIVED}  # words of other programs
+_IN_ITERATIONS = "; with batch an iteration is one batch, and an epoch as many of them as take all data"
+_DATA = {"data": "give x= and y= of a regression, or t= and u= of a neural ODE", "time": "write t=",
+         "event": "an event ends solves alone; states that change at one are resets=",
+         "noise": "the standard deviation of the measurements is sigma=; phases=\"noisy\" is for data with noise"}
 _OWN = {"save": "save_at", "span": "t_span", "initial_state": "u0", "file": "output"}  # of files
 
 
@@ -47,7 +51,7 @@ def answered(kind: str) -> Callable[[_Function], _Function]:
 
 
 def refuse(function: Callable[..., Any], given: Mapping[str, Any], kind: str, more: Iterable[str] = ()) -> None:
-    """Raises for the first argument of `given`. `kind`: "problem" or "training"; `more`: arguments beside those of its
+    """Raises for the first argument of `given`. `kind`: "problem", "training", or "" of others; `more`: arguments beside those of its
     signature."""
     for name in given:
         raise _error(function.__name__, name, [*_arguments(function), *more], kind)
@@ -64,22 +68,57 @@ def _error(function: str, name: str, known: list[str], kind: str) -> Error:
 
 
 def _remedy(name: str, known: list[str], kind: str) -> str:
-    if name in _NOT_NEEDED:
+    if kind and name in _NOT_NEEDED:
         return _NOT_NEEDED[name]
-    place = _lockstep.place_of_word(name, kind)
+    if kind == "training" and name in _DATA:
+        return _DATA[name]
+    place = _lockstep.place_of_word(name, kind or "problem")
     if kind == "problem":
         if name in ("model", "system", "equations") or place is not None and place[0] == "rhs" and place[1] in (
                 "model", "system", "equations", ""):
             return _FIRST
         if name in _OWN:
             return f"write {_OWN[name]}="
-    elif place is None:
+    elif place is None and kind:
         place = _lockstep.place_of_word(name, "problem")
         if place == ("time", "save") or place == ("time", "span"):
             return "write t="
     if place is not None:
-        argument = _PLACES[kind].get(place, place[1] or place[0])
+        argument = _PLACES.get(kind, {}).get(place, place[1] or place[0])
         if argument in known:
-            return f"write {argument}="
-    close = difflib.get_close_matches(name, known, 1)
-    return f'did you mean "{close[0]}"?' if close else ""
+            return f"write {argument}=" + (_IN_ITERATIONS if kind == "training" and "epoch" in name else "")
+    close = _nearest(name, known)
+    return f'did you mean "{close}"?' if close else ""
+
+
+def _nearest(name: str, known: list[str]) -> Optional[str]:
+    """The first of those that differ in the fewest letters, where these are a third of the longer one's at most."""
+    least, first = min(((_distance(name, one), i) for i, one in enumerate(known)), default=(len(name), 0))
+    return known[first] if least < len(name) and 3 * least <= max(len(name), len(known[first]), 3) else None
+
+
+def _distance(a: str, b: str) -> int:
+    """Letters to insert, delete or replace."""
+    row = list(range(len(b) + 1))
+    for i, letter in enumerate(a):
+        last, row[0] = row[0], i + 1
+        for j, other in enumerate(b):
+            last, row[j + 1] = row[j + 1], min(row[j + 1] + 1, row[j] + 1, last + (letter != other))
+    return row[-1]
+
+
+def answer_call(what: str, known: tuple[str, ...], positional: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+    """Raises for a call of a Model that none of its signatures takes. `what`: "a net" or a method, "jvp()"."""
+    for name in given:
+        if name not in known:
+            close = _nearest(name, list(known))
+            remedy = f'did you mean "{close}"?' if close else ""
+            raise refused(name, f"an argument that {what} does not take", f"one of {', '.join(known)}", remedy, kind="type")
+    if len(positional) > len(known):
+        raise refused("arguments", str(len(positional)), f"at most {len(known)}: {', '.join(known)}", kind="type")
+    both = {**dict(zip(known, positional)), **given}
+    if "threads" in both:
+        whole("threads", both["threads"])
+    needed = next((name for name in known if name in ("x", "v", "w") and both.get(name) is None), None)
+    raise refused(needed or what, "none" if needed else "arguments of other types", "an array" if needed else
+                  ", ".join(known), kind="type")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from . import _lockstep
+from . import _lockstep, _unknown
 from ._solution import PathLike, Solution
+from .errors import refused
 
 
 class Verdict:
@@ -42,6 +44,7 @@ class Verdict:
         return f"<lockstep.Verdict {self.outcome}: {self.sentence}>"
 
 
+@_unknown.answered("")
 def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyapunov: Optional[float] = None,
              report: Optional[PathLike] = None) -> Verdict:
     """Is ``b`` a faithful port of ``a``: are they apart by no more than rounding explains?
@@ -66,15 +69,17 @@ def validate(a: Union[Solution, PathLike], b: Union[Solution, PathLike], *, lyap
     >>> lockstep.validate(a, b).same_bits
     True
     """
-    *parts, stopped = _lockstep.validate(_side(a), _side(b), lyapunov, None if report is None else Path(report))
+    *parts, stopped = _lockstep.validate(_side("a", a), _side("b", b), lyapunov, None if report is None else Path(report))
     if stopped is not None:
         raise stopped
     return Verdict(*parts)
 
 
-def _side(given: Any) -> Any:
-    if not isinstance(given, Solution):
+def _side(name: str, given: Any) -> Any:
+    if isinstance(given, (str, os.PathLike)):
         return Path(given)
+    if not isinstance(given, Solution):
+        raise refused(name, type(given).__name__, "a Solution, or the path of a result file", kind="type")
     if given.path is not None:
         return given.path
     return given._solve_behind("the one that solve() returned, or a file", "")

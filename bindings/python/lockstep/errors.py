@@ -72,6 +72,11 @@ def refused(field: str, found: str, expected: str, remedy: str = "", kind: str =
     return of_kind(kind, text, field, found, expected, remedy)
 
 
+def missing(package: str, what: str) -> ImportError:
+    """The exception for a package that is not installed."""
+    return ImportError(f"{what} needs {package}: pip install {package}", name=package)
+
+
 def of_kind(kind: str, message: str, field: str, found: str, expected: str, remedy: str) -> Error:
     """The exception for one of the library's errors."""
     error = _KINDS.get(kind, Error)(message)

@@ -12,15 +12,21 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from ._solution import Solution
-from .errors import of_kind, refused
+from .errors import missing, of_kind, refused
 
 
 def _axes(axes: Any) -> Any:
     if axes is not None:
         return axes
-    import matplotlib.pyplot
+    return _pyplot().subplots()[1]
 
-    return matplotlib.pyplot.subplots()[1]
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise missing("matplotlib", "lockstep.plot") from error
+    return matplotlib.pyplot
 
 
 def _label(name: str, unit: Optional[str]) -> str:
@@ -123,10 +129,8 @@ def fit(training: Any, axes: Any = None) -> Any:
                       kind="unsupported")
     size = (len(picture["names"]), len(shown)) if shown else (1, len(outputs))
     if axes is None:
-        import matplotlib.pyplot
-
-        axes = matplotlib.pyplot.subplots(*size, squeeze=False, layout="constrained", figsize=(4 * size[1], 3 * size[0]),
-                                          sharex="col" if shown else False, sharey="row" if shown else False)[1]
+        axes = _pyplot().subplots(*size, squeeze=False, layout="constrained", figsize=(4 * size[1], 3 * size[0]),
+                                  sharex="col" if shown else False, sharey="row" if shown else False)[1]
     panels = np.asarray(axes, dtype=object)
     if panels.size != size[0] * size[1]:
         raise refused("axes", str(panels.size), f"{size[0] * size[1]}, as an array {list(size)}")

@@ -180,7 +180,7 @@ def test_rates_of_a_stiff_reaction_are_found():
     times = [0, 1e-4, 3e-4, 1e-3, 0.01, 0.1, 1, 3, 10, 20, 40]
     true, sigma = {"k1": 0.04, "k2": 3e7, "k3": 1e4}, {"a": 1e-3, "b": 1e-7, "c": 1e-3}
     stiff = dict(method="rodas5p", precision="f64", rtol=1e-6, atol=[1e-8, 1e-11, 1e-8])
-    u = lockstep.solve(lockstep.equations(STIFF, parameters=true), [1, 0, 0], (0, 40), times, **stiff).state[0]
+    u = lockstep.solve(lockstep.equations(STIFF, parameters=true), [1, 0, 0], (0, 40), times, **stiff).state[0].copy()
     u[1:] += random(10, 3, seed=10) * list(sigma.values())
     starts = {name: {"start": 2 * value, "positive": True} for name, value in true.items()}
     training = lockstep.train(t=times, u=u, equations=STIFF, parameters=starts, sigma=sigma,

@@ -165,7 +165,7 @@ def test_words_for_the_problem_are_answered_with_where_it_goes():
 
 
 @pytest.mark.parametrize("other, ours", [
-    ("lr", "rate"), ("learning_rate", "rate"), ("epochs", "iterations"), ("batch_size", "batch"), ("optimizer", "optimiser"),
+    ("lr", "rate"), ("learning_rate", "rate"), ("iters", "iterations"), ("batch_size", "batch"), ("optimizer", "optimiser"),
     ("layers", "hidden"), ("features", "x"), ("labels", "y"), ("times", "t"), ("group", "trajectory"),
     ("t_eval", "t"), ("tol", "rtol"), ("normalize", "normalise"), ("validation_split", "validation")])
 def test_words_of_other_trainers_are_answered_with_ours(other, ours):

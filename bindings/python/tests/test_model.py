@@ -416,5 +416,5 @@ def test_labels_that_a_file_has_beside_its_probabilities_are_warned_of(testdata)
 
 
 def test_a_model_without_weights_is_described_without_their_type():
-    assert "no parameters" in repr(lockstep.equations({"x": "-x"}))
+    assert "no weights" in repr(lockstep.equations({"x": "-x"}))
     assert "float" not in repr(lockstep.equations({"x": "-x"}))

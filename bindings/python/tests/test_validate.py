@@ -1,5 +1,6 @@
 """Verdicts from Python, over memory and files."""
 
+import h5py
 import numpy as np
 import pytest
 
@@ -42,9 +43,20 @@ def test_what_does_not_forbid_is_told_from_memory_too():
     assert told["precision"]["a"] == "f64" and not told["precision"]["forbids"]
 
 
-def test_single_trajectories_are_examined_in_memory_too():
-    a, b = solve(), solve()
-    b.state[...] = np.nextafter(b.state, np.inf)
+def changed(path, change):
+    """The file of a solution whose states are changed."""
+    solve().save(path)
+    with h5py.File(path, "r+") as file:
+        file["state"][...] = change(file["state"][...])
+    return path
+
+
+def rounded_up(state):
+    return np.nextafter(state, np.inf)
+
+
+def test_single_trajectories_are_examined_in_memory_too(tmp_path):
+    a, b = solve(), changed(tmp_path / "b.h5", rounded_up)
     verdict = lockstep.validate(a, b)
     assert verdict and "not examined" not in verdict.sentence
     assert verdict.evidence["evidence"]["spread"]["examined"]["trajectories"] > 0
@@ -53,12 +65,15 @@ def test_single_trajectories_are_examined_in_memory_too():
     assert reverse and any("gives other bits than the file holds" in reason for reason in reverse.reasons)
 
 
-def test_a_reference_that_was_changed_gets_no_verdict():
-    a, b = solve(), solve()
-    a.state[63, -1] *= -1
+def test_a_reference_that_was_changed_gets_no_verdict(tmp_path):
+    def change(state):
+        state[63, -1] *= -1
+        return state
+
+    a, b = changed(tmp_path / "a.h5", change), solve()
     verdict = lockstep.validate(a, b)
     assert verdict.outcome in ("undecided", "disagree") and not verdict
-    assert "trajectory 63 of a is not what its own problem gives" in verdict.sentence
+    assert "trajectory 63 of a.h5 is not what its own problem gives" in verdict.sentence
     assert lockstep.validate(b, a).outcome == "disagree"
 
 
@@ -76,12 +91,12 @@ def test_another_problem_cannot_be_judged():
 
 
 def test_rounding_alone_is_a_port(tmp_path):
-    a, b = solve(), solve()
-    b.state[...] = np.nextafter(b.state, np.inf)
+    a, b = solve(), changed(tmp_path / "b.h5", rounded_up)
     verdict = lockstep.validate(a, b, report=tmp_path / "report")
     assert verdict and not verdict.same_bits and "rounding" in verdict.sentence
     assert verdict.page.read_text().lstrip().lower().startswith("<!doctype")
-    b.state[0, 3, 1] += 1e-3
+    with h5py.File(b, "r+") as file:
+        file["state"][0, 3, 1] += 1e-3
     assert lockstep.validate(a, b).outcome == "disagree"
 
 
