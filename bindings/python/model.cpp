@@ -196,17 +196,18 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
   return Net(std::move(model));
 }
 
-// What a method does with arguments that its own signature does not take: says what is wrong with them.
+// What a method does with arguments that its own signature does not take: says what is wrong with them, or takes them.
 auto answering(const char* what, std::vector<const char*> known) {
-  return [what, known = std::move(known)](nb::handle, const nb::args& positional, const nb::kwargs& given) {
+  return [what, known = std::move(known)](nb::handle net, const nb::args& positional, const nb::kwargs& given) {
     nb::list names;
     for (const char* name : known) names.append(name);
-    nb::module_::import_("lockstep._unknown").attr("answer_call")(what, nb::tuple(names), positional, given);
+    const nb::object answer = nb::module_::import_("lockstep._unknown").attr("answer_call");
+    return answer(net, what, nb::tuple(names), positional, given);
   };
 }
-const nb::sig kAnsweringCall("def __call__(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
-const nb::sig kAnsweringJvp("def jvp(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
-const nb::sig kAnsweringVjp("def vjp(self, *args: typing.Any, **others: typing.Any) -> typing.NoReturn");
+const nb::sig kAnsweringCall("def __call__(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
+const nb::sig kAnsweringJvp("def jvp(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
+const nb::sig kAnsweringVjp("def vjp(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
 
 template <class T, class Pointers>
 std::vector<MatrixView<T>> views_of(const Pointers& arrays) {

@@ -192,10 +192,12 @@ MayMiss missing(const cli::DataSection& data, train::MissingNumbers otherwise) {
   return data.missing.value_or(otherwise) == train::MissingNumbers::as_nan ? MayMiss::yes : MayMiss::no;
 }
 
-cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::vector<Numbers>& data) {
+// `prefix`: what the arrays are of, for messages: "" or "validation.".
+cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::vector<Numbers>& data,
+                                      const std::string& prefix = {}) {
   const Numbers &x = data[0], &y = data[1];
-  require_finite("x", x);
-  require_finite("y", y, missing(file.data, train::MissingNumbers::refuse),
+  require_finite((prefix + "x").c_str(), x);
+  require_finite((prefix + "y").c_str(), y, missing(file.data, train::MissingNumbers::refuse),
                  "repair the row or leave it out, or let missing targets be: missing=\"skip\"");
   cli::RegressionTable table{file.data.inputs, file.data.targets, values_of(x), values_of(y)};
   if (data.size() > 2) {
@@ -207,7 +209,7 @@ cli::RegressionTable regression_table(const cli::TrainingFile& file, const std::
   }
   const std::size_t width = table.target_names.size();
   cli::require_sigma(table.targets, table.sigma, [&](std::size_t at) {
-    return "sigma[" + std::to_string(at / width) + "], of " + table.target_names[at % width];
+    return prefix + "sigma[" + std::to_string(at / width) + "], of " + table.target_names[at % width];
   });
   return table;
 }
@@ -238,7 +240,8 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
 }
 
 template <class T>
-Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data, const Impulses& impulses,
+Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& data,
+                   const std::vector<Numbers>& validation, const Impulses& impulses,
                    const std::optional<Numbers>& known, const Labels& labels, const RunControl& control) {
   std::unique_ptr<cli::TrainingTask<T>> task;
   if (data.empty()) {
@@ -250,7 +253,9 @@ Trained train_with(const cli::TrainingFile& file, const std::vector<Numbers>& da
   } else if (file.ode) {
     task = cli::make_ode_task<T>(file, cli::split(file, trajectory_table(file, data, impulses, known, labels)));
   } else {
-    task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data)));
+    std::optional<cli::RegressionTable> own;
+    if (!validation.empty()) own = regression_table(file, validation, "validation.");
+    task = cli::make_regression_task<T>(file, cli::split(file, regression_table(file, data), own ? &*own : nullptr));
   }
   return iterate(*task, control);
 }
@@ -389,14 +394,15 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 
 // `data`: x and y [sample][feature], or t [time] or [trajectory][time] and u [trajectory][time][component], filled up
 // with NaN behind shorter trajectories; then perhaps the standard deviations of y or u, of their shape; none where the
-// file names them. `impulses` as read_impulses() takes them. `known` [trajectory][parameter]: those that the text's
-// [data] names. `labels` [trajectory]: what people call them, or none. Returns (nets by name, values by name, equations
-// or None, history, loss, validation loss or None, what the loss is, errors, these as a table for people, uncertainty
-// of the values, advice about the data, what a picture of the fit shows, what is to be warned of, what stopped it or
-// None).
+// file names them. `validation`: likewise x and y that are not trained on, or nothing. `impulses` as read_impulses()
+// takes them. `known` [trajectory][parameter]: those that the text's [data] names. `labels` [trajectory]: what people
+// call them, or none. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
+// what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a
+// picture of the fit shows, what is to be warned of, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
-              const std::vector<Numbers>& data, const Impulses& impulses, const std::optional<Numbers>& known,
-              const Labels& labels, const Nets& starts, const Nets& models, nb::handle progress) {
+              const std::vector<Numbers>& data, const std::vector<Numbers>& validation, const Impulses& impulses,
+              const std::optional<Numbers>& known, const Labels& labels, const Nets& starts, const Nets& models,
+              nb::handle progress) {
   const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
@@ -405,8 +411,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         Trained trained;
         const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
           trained = file.options.precision == Precision::f32
-                        ? train_with<float>(file, data, impulses, known, labels, control)
-                        : train_with<double>(file, data, impulses, known, labels, control);
+                        ? train_with<float>(file, data, validation, impulses, known, labels, control)
+                        : train_with<double>(file, data, validation, impulses, known, labels, control);
           if (!path && !file.output.stem.empty()) write_models(file, trained);
         });
         nb::dict nets, values;
@@ -441,9 +447,9 @@ void bind_train(nb::module_& module) {
     for (const std::string_view key : cli::training_keys::kPhase) keys.emplace_back(key);
     return keys;
   });
-  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("impulses").none(),
-             nb::arg("known").none(), nb::arg("labels"), nb::arg("starts"), nb::arg("models"),
-             nb::arg("progress").none());
+  module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("validation"),
+             nb::arg("impulses").none(), nb::arg("known").none(), nb::arg("labels"), nb::arg("starts"),
+             nb::arg("models"), nb::arg("progress").none());
 }
 
 }  // namespace lockstep::python

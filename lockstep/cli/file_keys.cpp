@@ -142,6 +142,7 @@ constexpr Synonym kTrainingWords[] = {
     {"", "u state components observables variables", "data", "states", "[\"x\"]"},
     {"", "id group run_id experiment", "data", "trajectory", "\"run\""},
     {"", "validation_split validation_fraction test test_size holdout", "data", "validation", "0.1"},
+    {"", "validation_data test_file test_data val_file", "data", "validation_file", "\"test.csv\""},
     {"", "normalize normalization normalisation scale scaling standardize standardise", "data", "normalise",
      "\"standard\""},
     {"", "csv dataset table data_file", "data", "file", "\"table.csv\""},

@@ -38,8 +38,8 @@ namespace training_keys {
 inline constexpr auto kNet =
     std::to_array<std::string_view>({"start", "hidden", "activation", "activations", "initialisation", "seed", "name"});
 inline constexpr auto kData = std::to_array<std::string_view>(
-    {"file", "inputs", "targets", "states", "time", "trajectory", "normalise", "validation", "units", "sigma",
-     "absolute_sigma", "missing", "starts", "parameters"});
+    {"file", "inputs", "targets", "states", "time", "trajectory", "normalise", "validation", "validation_file", "units",
+     "sigma", "absolute_sigma", "missing", "starts", "parameters"});
 inline constexpr auto kRhs =
     std::to_array<std::string_view>({"equations", "definitions", "parameters", "models", "tables"});
 inline constexpr auto kOde = std::to_array<std::string_view>({"system", "parameters", "with_time", "failed"});

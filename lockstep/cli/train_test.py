@@ -248,6 +248,32 @@ class TrainTest(ToolTest):
         self.fail_with("NaN in trajectory 1, row 4, component 0, where a segment of phase 1 starts", "train", "a.toml",
                        "--output", "c")
 
+    def test_rows_for_validation_may_be_of_a_file_of_their_own(self):
+        x = np.linspace(-1, 1, 21)
+        np.savetxt(self.folder / "rows.csv", np.c_[x, x**2], delimiter=",", header="x,z", comments="")
+        np.savetxt(self.folder / "test.csv", np.c_[x + 3, x * 0], delimiter=",", header="x,z", comments="")
+        text = ('[net]\nhidden = [4]\n[data]\nfile = "rows.csv"\ninputs = ["x"]\ntargets = ["z"]\n'
+                'validation_file = "test.csv"\n[training]\noptimiser = "lbfgs"\niterations = 20\n')
+        self.write("own.toml", text)
+        out = self.succeed("train", "own.toml", "--output", "own")
+        self.assertIn("21 rows, 21 more for validation", out)
+        # The loss goes by the rows trained on, and what is the best net by those of the other file.
+        self.write("plain.toml", text.replace('validation_file = "test.csv"\n', ""))
+        self.succeed("train", "plain.toml", "--output", "plain")
+        own, plain = (np.loadtxt(self.folder / f"{name}_loss.csv", delimiter=",", skiprows=1) for name in ("own", "plain"))
+        rows = min(len(own), len(plain))
+        np.testing.assert_array_equal(own[:rows, 1], plain[:rows, 1])
+        self.assertTrue((own[:, 2] != own[:, 1]).all())
+        np.savetxt(self.folder / "test.csv", np.c_[x + 3, x * 0 + 1], delimiter=",", header="x,z", comments="")
+        self.fail_with("expected the same data", "train", "own.toml", "--output", "own", "--resume")
+        for old, new, words in (
+                ("validation_file", "validation = 0.1\nvalidation_file", "data.validation_file: found validation_file beside"),
+                ('"test.csv"', '"nowhere.csv"', "nowhere.csv"), ('validation_file = "t', 'validation = "t',
+                                                                 "rows of a file of their own are validation_file"),
+                ("validation_file", "validation_data", 'write validation_file = "test.csv"')):
+            self.write("wrong.toml", text.replace(old, new))
+            self.fail_with(words, "train", "wrong.toml", "--output", "wrong")
+
     def test_diverging_trajectories_are_named_and_do_not_make_a_net_the_best(self):
         # A rate this large takes all trajectories with it, and a loss over none of them would be 0.
         self.write("wild.toml", SPIRAL.replace("hidden = [16]", 'hidden = [16]\nactivation = "square"')

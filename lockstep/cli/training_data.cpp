@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/refuse.h"
+#include "lockstep/cli/text.h"
 #include "lockstep/cli/training_tables.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/train/table.h"
@@ -47,7 +48,22 @@ std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, con
 
 }  // namespace
 
-RegressionData load_regression(const TrainingFile& file) { return split(file, read_regression(file.data)); }
+RegressionData load_regression(const TrainingFile& file) {
+  const RegressionTable all = read_regression(file.data);
+  if (!file.data.validation_file) return split(file, all);
+  DataSection data = file.data;
+  data.file = *file.data.validation_file;
+  const RegressionTable validation = read_regression(data);
+  if (validation.input_names.size() != all.input_names.size() ||
+      validation.target_names.size() != all.target_names.size()) {
+    const auto text = [](const RegressionTable& table) {
+      return counted_text(table.input_names.size(), "input") + " and " +
+             counted_text(table.target_names.size(), "target");
+    };
+    refuse(data.file.where, text(validation), text(all) + ", as " + file.data.file.value.string() + " has");
+  }
+  return split(file, all, &validation);
+}
 
 TrajectoryData load_trajectories(const TrainingFile& file) {
   const FirstNumbers first = first_numbers(file);

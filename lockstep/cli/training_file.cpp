@@ -176,10 +176,22 @@ void read_data(const TomlValue& file, TrainingFile& training) {
                                              : Normalisation::none;
   }
   if (const TomlValue* validation = table.find("validation")) {
+    if (validation->is_text()) {
+      throw validation->error(validation->describe(), "a share from 0 to below 1",
+                              "rows of a file of their own are validation_file");
+    }
     data.validation = validation->number();
     if (!(data.validation >= 0 && data.validation < 1)) {
       throw validation->error(validation->describe(), "a share from 0 to below 1");
     }
+  }
+  if (const TomlValue* own = table.find("validation_file")) {
+    if (!regression) {
+      throw own->error("rows for validation beside trajectories", "a regression",
+                       "write validation, the share to keep");
+    }
+    if (data.validation > 0) throw own->error("validation_file beside validation", "one of them");
+    data.validation_file = {training.path.parent_path() / own->text(), own->where()};
   }
   if (const TomlValue* units = table.find("units")) {
     if (!units->is_table()) throw units->error(units->describe(), "a table: { x = \"m\" }");

@@ -56,6 +56,7 @@ struct DataSection {
   std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
   Normalisation normalisation = Normalisation::none;
   double validation = 0;                                          // share of rows or trajectories kept from training
+  std::optional<Given<std::filesystem::path>> validation_file;    // of a regression: rows of their own for that
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
   SigmaSection sigma;                                             // of states or targets
   std::optional<train::MissingNumbers>

@@ -37,7 +37,9 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
   for (const std::filesystem::path& path : outputs_of(file).all()) {
     std::error_code ignored;  // of a file that is not there
-    if (std::filesystem::equivalent(path, file.data.file.value, ignored)) {
+    const auto& own = file.data.validation_file;
+    if (std::filesystem::equivalent(path, file.data.file.value, ignored) ||
+        (own && std::filesystem::equivalent(path, own->value, ignored))) {
       throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", the file of the data",
                                                 "names that leave the data as they are", "choose another name"});
     }

@@ -142,11 +142,14 @@ std::vector<double> impulse_numbers(const TrajectoryTable& table) {
 
 }  // namespace
 
-RegressionData split(const TrainingFile& file, const RegressionTable& given) {
+RegressionData split(const TrainingFile& file, const RegressionTable& given, const RegressionTable* validation) {
   RegressionData data;
   ContentHash hash;
-  hash.add(std::span<const double>(given.inputs)).add(std::span<const double>(given.targets));
-  if (!given.sigma.empty()) hash.add(std::span<const double>(given.sigma));
+  for (const RegressionTable* table : {&given, validation}) {
+    if (table == nullptr) continue;
+    hash.add(std::span<const double>(table->inputs)).add(std::span<const double>(table->targets));
+    if (!table->sigma.empty()) hash.add(std::span<const double>(table->sigma));
+  }
   data.digest = hash.hex();
   const RegressionTable all = with_targets(given, file.data.where_targets);
   data.without_targets = given.rows() - all.rows();
@@ -164,6 +167,14 @@ RegressionData split(const TrainingFile& file, const RegressionTable& given) {
     deal(all.sigma, all.target_names.size(), held, data.training.sigma, data.validation.sigma);
   }
   require_each_target(data.training, file.data.where_targets);
+  if (validation != nullptr) {
+    RegressionTable own = with_targets(
+        *validation, file.data.validation_file ? file.data.validation_file->where : file.data.where + ".validation");
+    data.without_targets += validation->rows() - own.rows();
+    data.validation.inputs = std::move(own.inputs);
+    data.validation.targets = std::move(own.targets);
+    data.validation.sigma = std::move(own.sigma);
+  }
   return data;
 }
 

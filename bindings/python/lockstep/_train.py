@@ -15,7 +15,7 @@ from ._model import require_models
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt, _wrong_type
-from ._train_data import apart, known_parameters, names_of, places_of, samples, trajectories
+from ._train_data import apart, held_apart, known_parameters, names_of, places_of, samples, trajectories
 from .errors import Interrupted, of_kind, refused
 
 
@@ -133,7 +133,7 @@ def train(
     target: Optional[float] = None,
     phases: Union[None, str, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
     normalise: Optional[str] = None,
-    validation: Optional[float] = None,
+    validation: Any = None,
     seed: Optional[int] = None,
     initialisation: Optional[str] = None,
     system: Optional[str] = None,
@@ -192,6 +192,10 @@ def train(
     trajectory : array or table column
         [row]: of several trajectories in one ``t`` [row] and ``u`` [row, component], which each row is of: numbers or
         text. They are taken in the order in which they first appear, their rows as they follow each other.
+    validation : float, or (x, y)
+        The share of samples or trajectories to keep from training, drawn by ``seed``; or, for a regression, samples of
+        their own, ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides
+        about the best net.
     hidden : sequence of int
         Widths of the hidden layers.
     start : Model
@@ -282,7 +286,7 @@ def train(
         if beside:
             raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
                           "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], None, None, [], [], [], progress)
+        return _run("", os.fspath(file), [], [], None, None, [], [], [], progress)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -293,20 +297,25 @@ def train(
     for_all = _number("sigma", sigma)
     by_name = isinstance(sigma, Mapping) or for_all is not None
     one_by_one = sigma is not None and not by_name
-    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": validation,
+    own_rows = isinstance(validation, (tuple, list))
+    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": None if own_rows else validation,
                             "units": None if units is None else dict(units),
                             "sigma": dict(sigma) if isinstance(sigma, Mapping) else "sigma" if one_by_one else None,
                             "absolute_sigma": absolute_sigma, "missing": missing,
                             "starts": None if starts is None else dict(starts)}
     errors_of_each = sigma if one_by_one else None
     known_numbers = None
+    validating: list[Array] = []
     if regression:
         for key, value in {"trajectory": trajectory, "resets": resets, "impulses": impulses}.items():
             if value is not None:
                 raise refused(key, "a value beside x and y", "none", "it is for t and u")
         arrays, inputs, targets = samples(x, y, errors_of_each, inputs, targets, start)
         data.update(inputs=inputs, targets=targets)
+        validating = held_apart(validation, arrays, inputs, targets) if own_rows else []
     else:
+        if own_rows:
+            raise refused("validation", "rows of their own beside trajectories", "the share of them to keep, 0.2")
         known = (states if states is not None else list(equations) if equations is not None
                  else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
         arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start, starts or ())
@@ -388,13 +397,14 @@ def train(
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
     rows = _impulses.impulses(impulses, places_of(trajectory))
-    return _run(_toml.write(sections), None, arrays, rows, known_numbers, names_of(trajectory), loaded, kept, progress)
+    return _run(_toml.write(sections), None, arrays, validating, rows, known_numbers, names_of(trajectory), loaded, kept, progress)
 
 
-def _run(text: str, path: Optional[str], arrays: list[Array], impulses: Optional[Named], known: Optional[Array],
+def _run(text: str, path: Optional[str], arrays: list[Array], validation: list[Array],
+         impulses: Optional[Named], known: Optional[Array],
          labels: list[str], starts: list[Any], models: list[Any], progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, harms, stopped = _lockstep.train(text, path, arrays, impulses, known, labels, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, validation, impulses, known, labels, starts, models, function)
     training = Training(*parts)
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)

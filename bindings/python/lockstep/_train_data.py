@@ -31,6 +31,22 @@ def samples(x: Any, y: Any, sigma: Any, inputs: Optional[Sequence[str]], targets
     return arrays, inputs, targets
 
 
+def held_apart(given: Any, trained_on: list[Array], inputs: list[str], targets: list[str]) -> list[Array]:
+    """Arrays of samples that are not trained on, with the columns of those that are."""
+    wanted = ["x", "y", "sigma"][:len(trained_on)]
+    if len(given) != len(wanted):
+        raise refused("validation", f"{len(given)} arrays", f"{len(wanted)}: {', '.join(wanted)}")
+    arrays: list[Array] = []
+    for name, value, like in zip(wanted, given, trained_on):
+        array = _columns(f"validation.{name}", in_order(f"validation.{name}", value, inputs if name == "x" else targets,
+                                                        "input" if name == "x" else "target")[0])
+        if array.shape[1] != like.shape[1]:
+            raise refused(f"validation.{name}", f"{array.shape[1]} columns", f"{like.shape[1]}, as {name} has")
+        _same(f"validation.{name}", "samples", len(array), len(arrays[0]) if arrays else len(array))
+        arrays.append(array)
+    return arrays
+
+
 def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Sequence[str]],
                  states: Optional[Sequence[str]], start: Any, starts: Container[str] = ()
                  ) -> tuple[list[Array], list[str]]:

@@ -18,6 +18,7 @@ _PLACES = {
                 ("output", "events"): "keep_events", ("method", ""): "method", ("time", ""): "t_span",
                 ("ensemble", ""): "u0", ("output", ""): "output"},
     "training": {("data", "inputs"): "x", ("data", "targets"): "y", ("data", "time"): "t", ("data", "states"): "u",
+                 ("data", "validation_file"): "validation",
                  ("data", "trajectory"): "trajectory", ("method", "name"): "method", ("output", "file"): "output",
                  ("training", ""): "optimiser", ("phase", ""): "phases", ("net", ""): "hidden", ("method", ""): "method",
                  ("rhs", ""): "equations"},
@@ -107,8 +108,9 @@ def _distance(a: str, b: str) -> int:
     return row[-1]
 
 
-def answer_call(what: str, known: tuple[str, ...], positional: tuple[Any, ...], given: Mapping[str, Any]) -> None:
-    """Raises for a call of a Model that none of its signatures takes. `what`: "a net" or a method, "jvp()"."""
+def answer_call(net: Any, what: str, known: tuple[str, ...], positional: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
+    """Of a call of a Model that its own signature does not take, with an integer of NumPy: what it is with one of
+    Python. Raises for others. `what`: "a net" or a method, "jvp()"."""
     for name in given:
         if name not in known:
             close = _nearest(name, list(known))
@@ -117,8 +119,10 @@ def answer_call(what: str, known: tuple[str, ...], positional: tuple[Any, ...], 
     if len(positional) > len(known):
         raise refused("arguments", str(len(positional)), f"at most {len(known)}: {', '.join(known)}", kind="type")
     both = {**dict(zip(known, positional)), **given}
-    if "threads" in both:
-        whole("threads", both["threads"])
+    if "threads" in both and type(both["threads"]) is not int and "x" in both:
+        if both["threads"] is None:
+            raise refused("threads", "None", "an integer", "write 0 for all", kind="type")
+        return net(**{**both, "threads": whole("threads", both["threads"])})
     needed = next((name for name in known if name in ("x", "v", "w") and both.get(name) is None), None)
     raise refused(needed or what, "none" if needed else "arguments of other types", "an array" if needed else
                   ", ".join(known), kind="type")

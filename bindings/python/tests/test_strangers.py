@@ -127,6 +127,7 @@ def test_integers_are_those_of_numpy_too():
         assert len(solve(trajectories=number, threads=number, seed=number, max_steps=np.array(1000))) == 5
         trained = lockstep.train(x=T, y=Y, hidden=[number], iterations=number, batch=number, seed=number, threads=number)
         assert trained.model.parameter_count == 16 and len(trained.history["loss"]) == 5
+        np.testing.assert_array_equal(trained.model(T[:, None], threads=number), trained.model(T[:, None], None, 1))
         trained = lockstep.train(x=T, y=Y, hidden=np.array([5]), phases={"optimiser": "Adam", "iterations": number})
         assert len(trained.history["loss"]) == 5
 
@@ -284,3 +285,37 @@ def test_equations_are_called_with_the_defaults_of_their_parameters():
 def test_the_history_has_the_phase_of_each_iteration():
     phases = [{"optimiser": "adam", "iterations": 3}, {"optimiser": "lbfgs", "iterations": 2}]
     assert train(phases=phases).history["phase"].tolist() == [1, 1, 1, 2, 2]
+
+
+def test_samples_for_validation_may_be_ones_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, far = np.linspace(-1, 1, 21), np.linspace(2, 4, 9)
+    given = dict(x=x, y=x**2, hidden=[4], optimiser="lbfgs", iterations=20, inputs=["x"], targets=["z"], precision="f64")
+    own, plain = lockstep.train(**given, validation=(far, 0 * far)), lockstep.train(**given)
+    rows = min(len(own.history["loss"]), len(plain.history["loss"]))
+    np.testing.assert_array_equal(own.history["loss"][:rows], plain.history["loss"][:rows])
+    assert (own.history["watched"] != own.history["loss"]).all() and plain.validation_loss is None
+    error = own.model(far[:, None]).reshape(-1) - 0 * far
+    assert own.validation_loss == pytest.approx((error**2).mean(), rel=1e-10) == own.errors["validation"]["z"]["rms"] ** 2
+    assert own.errors["validation"]["z"]["numbers"] == 9 and own.errors["training"]["z"]["numbers"] == 21
+    for name, columns in (("rows", np.c_[x, x**2]), ("test", np.c_[far, 0 * far])):
+        np.savetxt(f"{name}.csv", columns, delimiter=",", header="x,z", comments="", fmt="%.17g")
+    (tmp_path / "train.toml").write_text(
+        '[net]\nhidden = [4]\nname = "net"\n[data]\nfile = "rows.csv"\nvalidation_file = "test.csv"\ninputs = ["x"]\n'
+        'targets = ["z"]\n[training]\noptimiser = "lbfgs"\niterations = 20\n[method]\nprecision = "f64"\n'
+        '[output]\nfile = "net"\n')
+    by_file = lockstep.train("train.toml")
+    assert by_file.model.digest == own.model.digest and by_file.validation_loss == own.validation_loss
+    pandas = pytest.importorskip("pandas")
+    two = dict(x=pandas.DataFrame({"a": x, "b": -x}), y=x, hidden=[], optimiser="lbfgs", iterations=3)
+    swapped = lockstep.train(**two, validation=(pandas.DataFrame({"b": -far, "a": far}), far))
+    assert swapped.validation_loss == lockstep.train(**two, validation=(np.c_[far, -far], far)).validation_loss
+    weighed = lockstep.train(**given, sigma=0.1 + 0 * x, validation=(far, 0 * far, 0.1 + 0 * far))
+    assert weighed.validation_loss is not None
+    for validation, words in [((far,), "validation: found 1 arrays, expected 2: x, y"),
+                              ((far, far[:3]), "validation.y: found 3 samples, expected 9"),
+                              ((np.c_[far, far], far), "validation.x: found 2 columns, expected 1, as x has"),
+                              ((far, np.nan * far), "validation.y[0]: found NaN"), (1.5, "validation: found 1.5")]:
+        refused(lambda: lockstep.train(**given, validation=validation), words)
+    refused(lambda: train(validation=(T, Y)), "validation: found rows of their own beside trajectories")
+    assert refused(lambda: train(validation_data=(T, Y)), "validation_data").remedy == "write validation="
