@@ -51,7 +51,7 @@ std::string KerasOperationReader::binary(BinaryKind kind) {
   return more ? not_of(name_, result) : result;
 }
 
-// A factor or a term, which may go into a layer beside it; a square and a root.
+// A factor or a term, which may go into a layer beside it; a square.
 std::optional<std::string> KerasOperationReader::with_numbers(BinaryKind kind, const Operand& a, const Operand& b) {
   if (kind_ == "FloorDivide" || a.numbers.empty() == b.numbers.empty()) return {};
   const bool number_first = !a.numbers.empty();
@@ -60,7 +60,6 @@ std::optional<std::string> KerasOperationReader::with_numbers(BinaryKind kind, c
   const std::size_t width = graph_.width_of(x, 0, layer_);
   if (kind == BinaryKind::power && !number_first && numbers.size() == 1) {
     if (numbers[0] == 2) return make(name_, Activate{{ActivationKind::square}}, {x});
-    if (numbers[0] == 0.5) return make(name_, Unary{UnaryKind::square_root}, {x});
   }
   if (numbers.size() == 1) numbers.assign(width, numbers[0]);
   if (numbers.size() != width) return {};

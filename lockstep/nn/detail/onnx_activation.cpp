@@ -4,11 +4,10 @@
 
 #include "lockstep/nn/detail/onnx_node.h"
 #include "lockstep/nn/detail/onnx_reader.h"
+#include "lockstep/nn/detail/onnx_steps.h"
 
 namespace lockstep::nn::detail {
 namespace {
-
-bool near(double a, double b) { return a - b <= 1e-6 && b - a <= 1e-6; }
 
 constexpr double kSeluAlpha = 1.6732632423543772, kSeluGamma = 1.0507009873554805;
 
@@ -22,7 +21,7 @@ std::optional<Activation> activation_of(const onnx::NodeProto& node) {
                                                       {"Mish", Kind::mish},         {"Sin", Kind::sin}};
   const std::string& op = node.op_type();
   const auto is = [&](const char* name, double value, double otherwise) {
-    return near(number(node, name, otherwise), value);
+    return is_float32_of(number(node, name, otherwise), value);
   };
   if (const auto found = plain.find(op); found != plain.end()) return Activation{found->second};
   if (op == "LeakyRelu") return Activation{Kind::leaky_relu, number(node, "alpha", 0.01)};

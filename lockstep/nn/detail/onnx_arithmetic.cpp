@@ -146,20 +146,20 @@ GraphReader::Data GraphReader::power(const Node& node) {
     if (n == 1) return x;
     if (n == 2) return {builder_.activation(x.step, {ActivationKind::square}, place(node)), x.rank};
     if (n == 3) return {builder_.piece(x.step, StepKind::cube, place(node)), x.rank};
-    if (n == 0.5) return {builder_.operation(Unary{UnaryKind::square_root}, {x.step}, place(node)), x.rank};
     if (n == -1) return {builder_.operation(Unary{UnaryKind::reciprocal}, {x.step}, place(node)), x.rank};
   }
   return std::get<Data>(fold(node, x, required(node, 1), BinaryKind::power));
 }
 
-// From opset 11 the bounds are operands.
+// From opset 11 the bounds are operands. As attributes, float32's largest numbers are the defaults: no bounds.
 std::pair<double, double> GraphReader::bounds(const Node& node) const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto bound = [&](const char* name, int i, double otherwise) {
+    if (operand(node, i) != nullptr) return single_number(node, constant_operand(node, i));
     const auto* given = attribute(node, name);
-    double value = given ? number(node, name, otherwise) : otherwise;
-    if (operand(node, i) != nullptr) value = single_number(node, constant_operand(node, i));
-    return std::fabs(value) >= std::numeric_limits<float>::max() ? std::copysign(kInfinity, value) : value;
+    if (given == nullptr) return otherwise;
+    const bool none = std::fabs(given->f()) >= std::numeric_limits<float>::max();
+    return none ? std::copysign(kInfinity, given->f()) : number(node, name, otherwise);
   };
   return {bound("min", 1, -kInfinity), bound("max", 2, kInfinity)};
 }

@@ -34,7 +34,7 @@ double compared(const std::string& op, double a, double b) {
 }  // namespace
 
 std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
-  if (node.input_size() == 0 || !node.domain().empty()) return {};
+  if (node.input_size() == 0 || node.domain() == "ai.onnx.ml") return {};
   for (int i = 0; i < node.input_size(); ++i) {
     if (operand(node, i) != nullptr && constant(node, i) == nullptr) return {};
   }
@@ -44,16 +44,36 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
   if (op == "Einsum") return Values{einsum(node)};
   if (is_comparison(op) || op == "Where") return Values{chosen(node)};
   if (op.starts_with("Reduce")) return Values{reduced_constant(node, *constant(node, 0))};
-  if (op == "Tile" || op == "Pad" || op == "GatherND" || op == "Expand") return view(node);
+  if (op == "Tile" || op == "Pad" || op == "GatherND" || op == "Expand" || op.starts_with("Scatter")) return view(node);
   const OnnxTensor& tensor = *constant(node, 0);
   if ((op == "Transpose" && tensor.shape.size() > 2) ||
       (op == "Gather" && constant_operand(node, 1).shape.size() > 1)) {
     return view(node);
   }
-  if (op == "Size") {
+  static const std::set<std::string_view> of_rows{"Softmax",          "LogSoftmax", "Hardmax",        "LayerNormalization",
+                                                  "RMSNormalization", "CumSum",     "LpNormalization"};
+  if (of_rows.contains(op)) return Values{rows_of_constant(node, tensor)};
+  if (op == "Split") {
     require_fixed(node, tensor);
+    const std::size_t axis = axis_of(node, integer(node, "axis", 0), {tensor.shape, {}});
+    Values parts;
+    std::size_t first = 0;
+    for (const std::size_t size : split_sizes(node, static_cast<std::size_t>(tensor.shape[axis]))) {
+      Indices indices(size);
+      std::iota(indices.begin(), indices.end(), std::exchange(first, first + size));
+      builder_.work(tensor.values.size(), here);
+      parts.emplace_back(take_constants(tensor, axis, indices, AxisKept::yes, here));
+    }
+    return parts;
+  }
+  if (op == "Size") {
+    if (tensor.each_sample) require_fixed(node, tensor);
     OnnxTensor size{{}, {static_cast<double>(tensor.values.size())}, WeightType::f64, false, true};
     return Values{std::move(size)};
+  }
+  if (op == "Range" && constant_operand(node, 1).values == std::vector{kBatchExtent} && tensor.values == std::vector{0.0} &&
+      constant_operand(node, 2).values == std::vector{1.0}) {
+    return Values{OnnxTensor{{1}, {kSampleNumber}, WeightType::f64, true, true, true}};
   }
   if (op == "Range") {
     const double start = single_number(node, tensor), limit = single_number(node, constant_operand(node, 1)),
@@ -108,9 +128,7 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     return Values{combine_constants(BinaryKind::add, positive, negative, here)};
   }
   // What a net makes of fixed inputs, f(x) - f(0): a constant [1, features] goes through it as any sample does.
-  static const std::set<std::string_view> of_samples{"Gemm", "LayerNormalization", "BatchNormalization", "Softmax",
-                                                     "LogSoftmax"};
-  if (of_samples.contains(op) && tensor.shape.size() == 2 && tensor.shape[0] == 1 && !tensor.values.empty()) {
+  if ((op == "Gemm" || op == "BatchNormalization") && tensor.shape.size() == 2 && tensor.shape[0] == 1 && !tensor.values.empty()) {
     return results_with(node, {{node.input(0), Data{builder_.constant(tensor.values, here)}}});
   }
   return {};
@@ -152,7 +170,7 @@ GraphReader::Value GraphReader::chosen(const Node& node) const {
     result.type = std::max(parts[1]->type, parts[2]->type);
     result.whole = parts[1]->whole && parts[2]->whole;
     result.holds_batch = (parts[1]->holds_batch || parts[2]->holds_batch) &&
-                         std::count(result.values.begin(), result.values.end(), kBatchExtent) > 0;
+                         std::ranges::any_of(result.values, is_of_batch);
   }
   return result;
 }
@@ -197,6 +215,76 @@ OnnxTensor GraphReader::reduced_constant(const Node& node, const OnnxTensor& ten
     result.values.push_back(tensor.whole ? std::trunc(total) : total);
   }
   check_computed(place(node), result, {&tensor});
+  return result;
+}
+
+// What acts on the numbers of a row and gives as many.
+OnnxTensor GraphReader::rows_of_constant(const Node& node, const OnnxTensor& tensor) {
+  const std::string &op = node.op_type(), here = place(node);
+  const Dimensions x{tensor.shape, {}};
+  const Indices axes = row_axes(node, x);
+  const bool perhaps_batch = std::ranges::any_of(axes, [&](std::size_t axis) { return tensor.shape[axis] == 1; });
+  if (tensor.holds_batch || perhaps_batch) require_fixed(node, tensor);
+  if (tensor.values.empty()) unsupported(node, "an empty constant", "numbers");
+  builder_.work(tensor.values.size(), here);
+  OnnxTensor result = tensor;
+  std::vector<double> row;
+  const auto numbers = [&](int i, double otherwise) {
+    std::vector<double> list{otherwise};
+    if (operand(node, i) != nullptr) list = constant_operand(node, i).values;
+    if (list.size() != 1 && list.size() != row.size()) {
+      unsupported(node, std::to_string(list.size()) + " numbers for " + text_of(tensor.shape),
+                  "one for each of what is normalised");
+    }
+    list.resize(row.size(), list[0]);
+    return list;
+  };
+  // Of f(value), of all of the row.
+  const auto sum = [&](auto f) {
+    double total = 0;
+    for (const double value : row) total += f(value);
+    return total;
+  };
+  const auto square = [](double value) { return value * value; };
+  for (const Indices& group : groups_along(x.extents, axes)) {
+    row.clear();
+    for (const std::size_t from : group) row.push_back(tensor.values[from]);
+    const auto count = static_cast<double>(row.size());
+    const auto largest = std::max_element(row.begin(), row.end());
+    if (op == "Hardmax") {
+      const auto first = static_cast<std::size_t>(largest - row.begin());
+      row.assign(row.size(), 0.0);
+      row[first] = 1;
+    } else if (op == "Softmax" || op == "LogSoftmax") {
+      const double shift = *largest;
+      const double total = sum([&](double value) { return std::exp(value - shift); });
+      for (double& value : row)
+        value = op == "Softmax" ? std::exp(value - shift) / total : value - shift - std::log(total);
+    } else if (op == "CumSum") {
+      const bool without = integer(node, "exclusive", 0) != 0, from_last = integer(node, "reverse", 0) != 0;
+      if (from_last) std::reverse(row.begin(), row.end());
+      double total = 0;
+      for (double& value : row) {
+        const double before = std::exchange(total, total + value);
+        value = without ? before : total;
+      }
+      if (from_last) std::reverse(row.begin(), row.end());
+    } else if (op == "LpNormalization") {
+      const std::int64_t p = integer(node, "p", 2);
+      if (p != 1 && p != 2) unsupported(node, "p = " + std::to_string(p), "1 or 2");
+      const double norm = p == 2 ? std::sqrt(sum(square)) : sum([](double value) { return std::fabs(value); });
+      for (double& value : row) value = norm == 0 ? value : value / norm;
+    } else {
+      const bool centred = op == "LayerNormalization";
+      const std::vector<double> scale = numbers(1, 1), shift = numbers(centred ? 2 : 3, 0);
+      const double mean = centred ? sum([](double value) { return value; }) / count : 0;
+      for (double& value : row) value -= mean;
+      const double deviation = std::sqrt(sum(square) / count + number(node, "epsilon", 1e-5));
+      for (std::size_t i = 0; i < row.size(); ++i) row[i] = row[i] / deviation * scale[i] + shift[i];
+    }
+    for (std::size_t i = 0; i < group.size(); ++i) result.values[group[i]] = row[i];
+  }
+  check_computed(here, result, {&tensor});
   return result;
 }
 

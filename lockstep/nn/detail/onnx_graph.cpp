@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,16 +20,23 @@ namespace {
 constexpr std::int64_t kOldestOpset = 7;   // before it, broadcasting was an attribute
 constexpr std::int64_t kNewestOpset = 28;  // of ONNX 1.23; a later one may mean something else
 
+bool is_integer(int type) {
+  using Tensor = onnx::TensorProto;
+  static const std::set<int> integers{Tensor::INT8,  Tensor::INT16,  Tensor::INT32,  Tensor::INT64,
+                                      Tensor::UINT8, Tensor::UINT16, Tensor::UINT32, Tensor::UINT64};
+  return integers.contains(type);
+}
+
 // Of outputs that are no floating point numbers, what they are: "int64", "string"; else empty. Truth values are read as
 // 0 and 1.
 std::string label_type(const onnx::ValueInfoProto& output) {
   using Tensor = onnx::TensorProto;
   if (output.type().has_sequence_type() || output.type().has_map_type()) return "a list for each sample";
   const int type = output.type().tensor_type().elem_type();
-  static const std::set<int> labels{Tensor::INT8,   Tensor::INT16,  Tensor::INT32,  Tensor::INT64, Tensor::UINT8,
-                                    Tensor::UINT16, Tensor::UINT32, Tensor::UINT64, Tensor::STRING};
-  return labels.contains(type) ? type_name(type) : "";
+  return is_integer(type) || type == Tensor::STRING ? type_name(type) : "";
 }
+
+constexpr const char* kCastFirst = "export with inputs of floats, or cast to them before (x.float())";
 
 }  // namespace
 
@@ -38,11 +46,12 @@ GraphReader::GraphReader(const onnx::ModelProto& model, const std::filesystem::p
 }
 
 StepGraph GraphReader::read(UnreadableOutputs unreadable) {
-  const std::set<std::string_view> needed = needed_values();
-  read_initialisers(needed);
+  require_texts();
+  needed_ = needed_values();
+  read_initialisers(graph_);
   read_inputs();
   for (const auto& node : graph_.node()) {
-    if (std::ranges::none_of(node.output(), [&](const auto& name) { return needed.contains(name); })) continue;
+    if (std::ranges::none_of(node.output(), [&](const auto& name) { return needed_.contains(name); })) continue;
     try {
       read_node(node);
     } catch (const Error& error) {
@@ -76,12 +85,34 @@ void GraphReader::leave_out(const onnx::ValueInfoProto& output, const Error& err
   std::string why = error.field() + ": " + error.found();
   if (const std::string file = field(""); why.starts_with(file)) why.erase(0, file.size());
   result_.left_out.push_back("output " + name + (label.empty() ? "" : " (" + label + ")") + ": " + why);
-  require_text(result_.left_out.back());  // operators have names too
 }
 
-void GraphReader::read_initialisers(const std::set<std::string_view>& needed) {
-  for (const auto& tensor : graph_.initializer()) {
-    if (!needed.contains(tensor.name())) continue;
+// Those that become names of ports and nodes, which other formats and languages read, or stand in messages.
+void GraphReader::require_texts() const {
+  const auto require = [&](const std::string& name) {
+    if (!is_utf8(name))
+      refuse(path_.string(), "a name that is not UTF-8", "an undamaged file", "export or copy it again");
+  };
+  const std::function<void(const onnx::GraphProto&)> require_all = [&](const onnx::GraphProto& graph) {
+    for (const auto& input : graph.input()) require(input.name());
+    for (const auto& output : graph.output()) require(output.name());
+    for (const auto& tensor : graph.initializer()) require(tensor.name());
+    for (const auto& node : graph.node()) {
+      for (const std::string* text : {&node.name(), &node.op_type(), &node.domain()}) require(*text);
+      for (const std::string& input : node.input()) require(input);
+      for (const std::string& output : node.output()) require(output);
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_s()) require(attribute.s());
+        if (attribute.has_g()) require_all(attribute.g());
+      }
+    }
+  };
+  require_all(graph_);
+}
+
+void GraphReader::read_initialisers(const onnx::GraphProto& graph) {
+  for (const auto& tensor : graph.initializer()) {
+    if (!needed_.contains(tensor.name())) continue;
     const std::string here = field("initializer \"" + tensor.name() + '"');
     if (tensor.data_type() == onnx::TensorProto::STRING) {  // the names of a classifier's classes
       unreadable_.emplace(tensor.name(),
@@ -89,10 +120,11 @@ void GraphReader::read_initialisers(const std::set<std::string_view>& needed) {
       continue;
     }
     OnnxTensor read = read_tensor(tensor, here, path_);
+    if (tensor.data_type() == onnx::TensorProto::BOOL) truths_.insert(tensor.name());
     if (const auto at = read.first_nan()) not_numbers_[tensor.name()] = here + "[" + std::to_string(*at) + "]";
     values_[tensor.name()] = std::move(read);
   }
-  if (graph_.sparse_initializer_size() > 0) {
+  if (graph.sparse_initializer_size() > 0) {
     unsupported("sparse initialisers", "dense ones", "export the weights as plain tensors");
   }
 }
@@ -117,19 +149,36 @@ std::size_t GraphReader::read_output(const onnx::ValueInfoProto& output) const {
 // The names that the outputs depend on: what else a file holds, left over by an exporter, need not be understood.
 std::set<std::string_view> GraphReader::needed_values() const {
   std::set<std::string_view> needed;
-  for (const auto& output : graph_.output()) needed.insert(output.name());
-  for (auto node = graph_.node().rbegin(); node != graph_.node().rend(); ++node) {
-    if (std::ranges::none_of(node->output(), [&](const auto& name) { return needed.contains(name); })) continue;
-    for (const auto& name : node->input()) {
-      if (!name.empty()) needed.insert(name);
+  const std::function<void(const onnx::GraphProto&)> add = [&](const onnx::GraphProto& graph) {
+    for (const auto& output : graph.output()) needed.insert(output.name());
+    for (auto node = graph.node().rbegin(); node != graph.node().rend(); ++node) {
+      if (std::ranges::none_of(node->output(), [&](const auto& name) { return needed.contains(name); })) continue;
+      for (const auto& name : node->input()) {
+        if (!name.empty()) needed.insert(name);
+      }
+      for (const auto& attribute : node->attribute()) {
+        if (attribute.has_g()) add(attribute.g());  // a branch
+      }
     }
-  }
+  };
+  add(graph_);
   return needed;
+}
+
+// The branch that a constant takes, as exporters write what they know of shapes.
+GraphReader::Values GraphReader::branch(const Node& node, const OnnxTensor& condition) {
+  const auto* const taken = attribute(node, single_number(node, condition) != 0 ? "then_branch" : "else_branch");
+  if (taken == nullptr || !taken->has_g()) refuse(place(node), "no branch", "then_branch and else_branch");
+  read_initialisers(taken->g());
+  for (const auto& one : taken->g().node()) read_node(one);
+  Values values;
+  for (const auto& output : taken->g().output()) values.push_back(known(output.name(), place(node)));
+  return values;
 }
 
 std::string GraphReader::where(const Node& node) const {
   const std::string name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
-  const auto other = opsets_.find(node.domain());
+  const auto other = opsets_.find(node.domain());  // never of "ai.onnx"
   const std::string opset = other == opsets_.end() ? "opset " + std::to_string(result_.opset)
                                                    : other->first + " opset " + std::to_string(other->second);
   return "node \"" + name + "\" (" + node.op_type() + ", " + opset + ")";
@@ -174,19 +223,12 @@ std::size_t GraphReader::width_from_first_layer(const std::string& input) const 
   return 0;
 }
 
-// Names become those of ports and nodes, which other formats and languages read.
-void GraphReader::require_text(const std::string& name) const {
-  if (!is_utf8(name))
-    refuse(path_.string(), "a name that is not UTF-8", "an undamaged file", "export or copy it again");
-}
-
 // The graph inputs that are no initialisers (older files list those too).
 void GraphReader::read_inputs() {
   std::set<std::string_view> initialisers;
   for (const auto& tensor : graph_.initializer()) initialisers.insert(tensor.name());
   for (const auto& input : graph_.input()) {
     if (initialisers.contains(input.name())) continue;
-    require_text(input.name());
     std::size_t width = 0;
     const auto& type = input.type().tensor_type();
     if (type.has_shape()) {
@@ -202,11 +244,30 @@ void GraphReader::read_inputs() {
       }
     }
     if (width == 0) width = width_from_first_layer(input.name());
-    Step step{.kind = StepKind::input, .where = field("input \"" + input.name() + '"'), .width = width};
-    result_.inputs.push_back({input.name(), builder_.append(std::move(step))});
-    values_[input.name()] = Data{result_.inputs.back().step};
+    const std::string here = field("input \"" + input.name() + '"');
+    result_.inputs.push_back({input.name(), builder_.append({.kind = StepKind::input, .where = here, .width = width})});
+    values_[input.name()] = Data{typed_input(input, here, result_.inputs.back().step)};
   }
   if (result_.inputs.empty()) refuse(path_.string(), "no input", "an input [batch, features]");
+}
+
+// Ports take floats: other types are what a cast would make of them.
+std::size_t GraphReader::typed_input(const onnx::ValueInfoProto& input, const std::string& here, std::size_t step) {
+  using Tensor = onnx::TensorProto;
+  const int type = input.type().tensor_type().elem_type();
+  static const std::set<int> floats{Tensor::UNDEFINED, Tensor::FLOAT, Tensor::DOUBLE, Tensor::FLOAT16,
+                                    Tensor::BFLOAT16};
+  if (floats.contains(type)) return step;
+  if (type == Tensor::BOOL) {
+    truths_.insert(input.name());
+    return builder_.truth(step, here);
+  }
+  if (!is_integer(type)) {
+    throw Error(ErrorKind::unsupported,
+                {here, "numbers of type " + type_name(type), "float32 or float64", "export with an input of floats"});
+  }
+  integers_.insert(input.name());
+  return step;
 }
 
 const GraphReader::Value& GraphReader::known(const std::string& name, const std::string& who) const {
@@ -283,7 +344,8 @@ std::vector<double> GraphReader::per_feature(const Node& node, const OnnxTensor&
 }
 
 double GraphReader::single_number(const Node& node, const OnnxTensor& tensor) const {
-  if (!tensor.is_scalar() || tensor.holds_batch) {
+  if (tensor.holds_batch) unsupported(node, "the size of the batch as a number", "fixed numbers");
+  if (!tensor.is_scalar()) {
     unsupported(node, std::to_string(tensor.values.size()) + " numbers", "a single one");
   }
   return tensor.values[0];
@@ -313,26 +375,20 @@ std::size_t GraphReader::width(const Node& node, const Data& x) const {
   return width;
 }
 
-void GraphReader::check_value(const Node& node, const char* name, double found, double expected) const {
-  if (std::fabs(found - expected) > 1e-6) {
-    unsupported(node, std::string(name) + " = " + number_text(found), number_text(expected));
-  }
-}
-
 void GraphReader::read_node(const Node& node) {
   if (!node.domain().empty() && node.domain() != "ai.onnx" && node.domain() != "ai.onnx.ml") {
     unsupported(node, "an operator of the domain \"" + node.domain() + '"', "operators of ONNX itself",
                 "export without custom functions (PyTorch: dynamo=False)");
   }
-  require_text(node.name());
-  for (const std::string& output : node.output()) require_text(output);
   if (node.output_size() < 1) refuse(place(node), "no output", "one");
   require_numbers(node);
+  require_no_integers(node);
+  require_no_sample_numbers(node);
   Values results = results_of(node);
   for (const Value& value : results) {
     if (const auto* tensor = std::get_if<OnnxTensor>(&value)) builder_.count(tensor->values.size(), place(node));
   }
-  const bool truths = makes_truths(node);
+  const bool truths = makes_truths(node), integers = !truths && makes_integers(node);
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty() || unreadable_.contains(node.output(i))) continue;
     if (truths) truths_.insert(node.output(i));
@@ -343,6 +399,7 @@ void GraphReader::read_node(const Node& node) {
     if (static_cast<std::size_t>(i) < results.size()) {
       keep_nan(node, node.output(i), results[static_cast<std::size_t>(i)]);
       values_[node.output(i)] = std::move(results[static_cast<std::size_t>(i)]);
+      if (integers && std::holds_alternative<Data>(values_[node.output(i)])) integers_.insert(node.output(i));
     } else {
       not_offered_[node.output(i)] = "output " + std::to_string(i) + " of " + where(node);
     }
@@ -371,15 +428,66 @@ void GraphReader::keep_nan(const Node& node, const std::string& name, const Valu
       given != node.input().end() ? not_numbers_.at(*given) : place(node) + "[" + std::to_string(*at) + "]";
 }
 
-bool GraphReader::makes_truths(const Node& node) const {
-  static const std::set<std::string_view> tells{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-                                                "Or",    "Not",  "Xor",         "IsNaN",   "IsInf"};
+// Values that depend on the input are computed as real numbers. Integers may be chosen, compared and cast to floats;
+// what divides, rounds or overflows otherwise than real numbers do is refused.
+void GraphReader::require_no_integers(const Node& node) const {
+  static const std::set<std::string_view> as_reals{"Equal", "Less",      "LessOrEqual", "Greater",    "GreaterOrEqual",
+                                                   "Where", "Min",       "Max",         "Shape",      "Size",
+                                                   "Cast",  "CastLike",  "Scaler",      "Normalizer", "LinearRegressor",
+                                                   "And",   "Or",        "Not",         "Xor",        "LinearClassifier",
+                                                   "Clip",  "ReduceMin", "ReduceMax",   "FeatureVectorizer",
+                                                   "ArrayFeatureExtractor"};
+  const std::string& op = node.op_type();
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (!integers_.contains(node.input(i))) continue;
+    if (op == "CastLike" && i == 1) unsupported(node, "a rounding to integers", "float32 or float64", kCastFirst);
+    const bool index = i == 1 && op.starts_with("Gather");  // refused in words of its own
+    if (as_reals.contains(op) || keeps_type(op) || index) continue;
+    unsupported(node, "arithmetic with integers that depend on the input", "float32 or float64", kCastFirst);
+  }
+}
+
+// What numbers the samples may be laid out as indices, not chosen from or compared.
+void GraphReader::require_no_sample_numbers(const Node& node) const {
+  static const std::set<std::string_view> lays_out{"Identity", "Cast",   "Reshape", "Squeeze", "Unsqueeze", "Expand",
+                                                   "Concat",   "Shape",  "Add",     "Mul",     "ScatterND"};
+  if (lays_out.contains(node.op_type())) return;
+  for (const std::string& name : node.input()) {
+    const auto found = values_.find(name);
+    const auto* const tensor = found == values_.end() ? nullptr : std::get_if<OnnxTensor>(&found->second);
+    if (tensor && tensor->holds_batch && std::ranges::count(tensor->values, kSampleNumber) > 0) {
+      unsupported(node, "the numbers of the samples in the batch", "each sample for itself");
+    }
+  }
+}
+
+bool GraphReader::makes_integers(const Node& node) const {
+  static const std::set<std::string_view> also{"Where", "Min",       "Max",
+                                               "Clip",  "ReduceMin", "ReduceMax", "ArrayFeatureExtractor"};
+  if (!also.contains(node.op_type()) && !keeps_type(node.op_type())) return false;
+  const auto given = [&](int i) { return i < node.input_size() && integers_.contains(node.input(i)); };
+  if (node.op_type() != "Where") return std::ranges::any_of(node.input(), [&](const auto& name) { return integers_.contains(name); });
+  const auto whole = [&](int i) { return constant(node, i) != nullptr && constant(node, i)->whole; };
+  return given(1) || given(2) || whole(1) || whole(2);
+}
+
+bool GraphReader::keeps_type(const std::string& op) {
   static const std::set<std::string_view> keeps{
       "Identity", "Dropout", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Gather",         "GatherND",
       "Slice",    "Split",   "Concat",  "Expand",  "Tile",    "Pad",       "ScatterND", "ScatterElements"};
+  return keeps.contains(op);
+}
+
+bool GraphReader::makes_truths(const Node& node) const {
+  static const std::set<std::string_view> tells{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
+                                                "Or",    "Not",  "Xor",         "IsNaN",   "IsInf"};
   const std::string& op = node.op_type();
+  if (op == "Constant") {
+    const auto* const tensor = attribute(node, "value");
+    return tensor && tensor->t().data_type() == onnx::TensorProto::BOOL;
+  }
   if (op == "Cast") return integer(node, "to", 0) == onnx::TensorProto::BOOL;
-  const int like = op == "CastLike" || op == "Where" ? 1 : keeps.contains(op) ? 0 : node.input_size();
+  const int like = op == "CastLike" || op == "Where" ? 1 : keeps_type(op) ? 0 : node.input_size();
   return tells.contains(op) || (like < node.input_size() && truths_.contains(node.input(like)));
 }
 
@@ -387,12 +495,16 @@ GraphReader::Values GraphReader::results_of(const Node& node) {
   if (node.domain() == "ai.onnx.ml" && node.op_type() == "LinearClassifier") return linear_classifier(node);
   if (node.domain() == "ai.onnx.ml") return {machine_learning(node)};
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
+  if (const OnnxTensor* condition = node.op_type() == "If" ? constant(node, 0) : nullptr) return branch(node, *condition);
   if (auto values = folded(node)) return std::move(*values);
   if (auto values = more_dimensions(node)) return std::move(*values);
   if (auto value = layer(node)) return {std::move(*value)};
   if (auto value = arithmetic(node)) return {std::move(*value)};
   if (auto values = columns(node)) return std::move(*values);
   if (auto value = activation(node)) return {std::move(*value)};
+  if (node.op_type().find("Quantize") != std::string::npos || node.op_type().starts_with("QLinear")) {
+    unsupported(node, "quantised numbers", "floats", "export the model in float32, and not quantised");
+  }
   unsupported(node, "an operator that is not supported here",
               "layers, activations, arithmetic, normalisations, and what selects or joins features",
               "leave it out of the exported net, or save the stack inside as safetensors (docs/model_format.md)");

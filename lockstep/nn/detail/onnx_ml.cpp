@@ -39,8 +39,13 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
     const Indices wanted = indices_within(node, constant_operand(node, 1), x.extents[axis]);
     return pictured(node, value, taken(picture_of(node, x), axis, wanted), x.batch);
   }
-  if (op == "ZipMap")
-    return data(node, 0);  // a number for each class, by its name: the numbers in the order of classes
+  if (op == "ZipMap") {  // a number for each class, by its name: the numbers in the order of classes
+    const Data x = data(node, 0);
+    if (classes_of(node, "classlabels_int64s") != width(node, x)) {
+      refuse(place(node), std::to_string(width(node, x)) + " numbers for " + std::to_string(classes_of(node, "classlabels_int64s")) + " classes", "one for each");
+    }
+    return x;
+  }
   if (op == "FeatureVectorizer") {
     std::vector<std::size_t> steps;
     const auto* const asked = attribute(node, "inputdimensions");
@@ -83,7 +88,7 @@ GraphReader::Data GraphReader::imputer(const Node& node) {
     refuse(here, std::to_string(values.size()) + " imputed_value_floats", "one, or one for each feature");
   }
   const std::size_t filled = builder_.constant(std::move(values), here);
-  const double missing = number(node, "replaced_value_float", std::numeric_limits<double>::quiet_NaN());
+  const double missing = number(node, "replaced_value_float", 0);
   const auto equal = [&](std::size_t other) {
     return builder_.operation(Binary{BinaryKind::equal}, {x.step, other}, here);
   };
@@ -120,18 +125,31 @@ GraphReader::Data GraphReader::linear_regressor(const Node& node) {
   return linear_scores(node, static_cast<std::size_t>(std::max(integer(node, "targets", 1), std::int64_t{0})));
 }
 
-// Its second output, the classes' scores; the first is a label.
+// Their labels are words, or numbers in the attribute of that name.
+std::size_t GraphReader::classes_of(const Node& node, const char* name) {
+  const auto *words = attribute(node, "classlabels_strings"), *numbers = attribute(node, name);
+  return static_cast<std::size_t>(words ? words->strings_size() : numbers ? numbers->ints_size() : 0);
+}
+
+// Its second output, the classes' scores; the first is a label. Two classes may have one score s, the second's: the
+// first has 1 - s, as ONNX Runtime computes it.
 GraphReader::Values GraphReader::linear_classifier(const Node& node) {
-  const auto *words = attribute(node, "classlabels_strings"), *numbers = attribute(node, "classlabels_ints");
-  const int classes = words ? words->strings_size() : numbers ? numbers->ints_size() : 0;
+  const std::size_t classes = classes_of(node, "classlabels_ints");
+  const bool one_score = classes == 2 && floats(node, "intercepts").size() == 1;
   const auto* after = attribute(node, "post_transform");
   const std::string transform = after ? after->s() : "NONE";
   if (transform != "NONE" && transform != "SOFTMAX" && transform != "LOGISTIC") {
     unsupported(node, "post_transform = " + transform, "NONE, SOFTMAX or LOGISTIC");
   }
-  Data scores = linear_scores(node, static_cast<std::size_t>(classes));
+  if (one_score && transform == "SOFTMAX") unsupported(node, "SOFTMAX of one score", "a score for each class");
+  Data scores = linear_scores(node, one_score ? 1 : classes);
   if (transform == "SOFTMAX") scores.step = builder_.operation(Softmax{}, {scores.step}, place(node));
   if (transform == "LOGISTIC") scores.step = builder_.activation(scores.step, {ActivationKind::sigmoid}, place(node));
+  if (one_score) {
+    const std::size_t negative = builder_.with_constant(scores.step, StepKind::multiply, {-1}, place(node));
+    const std::size_t other = builder_.with_constant(negative, StepKind::add, {1}, place(node));
+    scores.step = builder_.operation(Concatenate{}, {other, scores.step}, place(node));
+  }
   unreadable_.emplace(node.output(0), Error(ErrorKind::unsupported, {place(node), "the label of the largest score",
                                                                      "numbers for each class", kWriteAnother}));
   return {scores, scores};

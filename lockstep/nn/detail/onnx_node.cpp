@@ -159,7 +159,6 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
 }
 
 OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where) {
-  if (a.holds_batch || b.holds_batch) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
   const std::size_t rank = std::max(a.shape.size(), b.shape.size());
   OnnxTensor result;
   result.type = std::max(a.type, b.type);
@@ -189,7 +188,14 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
   std::size_t in_a = 0, in_b = 0;
   for (double& value : result.values) {
     const double x = a.values[in_a], y = b.values[in_b];
-    switch (kind) {
+    if ((a.holds_batch && is_of_batch(x)) || (b.holds_batch && is_of_batch(y))) {
+      const bool adds = kind == BinaryKind::add, times = kind == BinaryKind::multiply;
+      const bool first = (y == 0 && (adds || kind == BinaryKind::subtract)) || (y == 1 && (times || kind == BinaryKind::divide));
+      const bool second = (x == 0 && adds) || (x == 1 && times);
+      if (!first && !second) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
+      value = first ? x : y;
+      result.holds_batch = true;
+    } else switch (kind) {
       case BinaryKind::add:
         value = x + y;
         break;
@@ -291,7 +297,7 @@ OnnxTensor take_constants(const OnnxTensor& tensor, std::size_t axis, std::span<
   result.values = taken(tensor.values, tensor.shape, axis, indices, 0.0);
   result.shape[axis] = static_cast<std::int64_t>(indices.size());
   if (kept == AxisKept::no) result.shape.erase(result.shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  result.holds_batch = tensor.holds_batch && std::count(result.values.begin(), result.values.end(), kBatchExtent) > 0;
+  result.holds_batch = tensor.holds_batch && std::ranges::any_of(result.values, is_of_batch);
   return result;
 }
 

@@ -58,16 +58,22 @@ class GraphReader {
                                 std::string remedy = {}) const;
   void read_opset(const onnx::ModelProto& model);
   std::set<std::string_view> needed_values() const;
-  void require_text(const std::string& name) const;
-  void read_initialisers(const std::set<std::string_view>& needed);
+  void require_texts() const;
+  void read_initialisers(const onnx::GraphProto& graph);
+  Values branch(const Node& node, const OnnxTensor& condition);
   void read_inputs();
+  std::size_t typed_input(const onnx::ValueInfoProto& input, const std::string& here, std::size_t step);
   std::size_t read_output(const onnx::ValueInfoProto& output) const;
   void leave_out(const onnx::ValueInfoProto& output, const Error& error, UnreadableOutputs unreadable);
   std::size_t width_from_first_layer(const std::string& input) const;
   void read_node(const Node& node);
   void require_numbers(const Node& node) const;
   void keep_nan(const Node& node, const std::string& name, const Value& value);
+  void require_no_integers(const Node& node) const;
+  void require_no_sample_numbers(const Node& node) const;
   bool makes_truths(const Node& node) const;
+  bool makes_integers(const Node& node) const;
+  static bool keeps_type(const std::string& op);  // of its operands, where it chooses or moves their numbers
   Values results_of(const Node& node);
   const Value& known(const std::string& name, const std::string& who) const;
   const Value* operand(const Node& node, int i) const;  // null where it is left out
@@ -84,7 +90,6 @@ class GraphReader {
   // Whole numbers in an attribute or, in newer opsets, an operand; empty where neither is there.
   std::optional<std::vector<std::int64_t>> whole_numbers(const Node& node, const char* name, int operand) const;
   std::size_t width(const Node& node, const Data& x) const;  // refuses one that is open
-  void check_value(const Node& node, const char* name, double found, double expected) const;
 
   // ---- onnx_layers.cpp
   std::optional<Value> layer(const Node& node);
@@ -139,6 +144,9 @@ class GraphReader {
   Picture gathered(const Node& node, const Dimensions& x, const Picture& picture,
                    std::optional<std::size_t>& batch) const;
   Value scattered(const Node& node);
+  static bool numbers_samples(const OnnxTensor& indices, std::size_t named);
+  Value scatter_reduced(const Node& node, const std::string& reduction, std::size_t x, std::size_t updates,
+                        const Indices& targets, const Dimensions& dimensions);
   Values split_dimensions(const Node& node);
   Value concat_dimensions(const Node& node);
   Value padded(const Node& node, const Value& value, const Dimensions& x);
@@ -152,9 +160,10 @@ class GraphReader {
   Data side_by_side(const Node& node, std::size_t step, const std::vector<Indices>& groups, BinaryKind kind);
   Value reduce_dimensions(const Node& node);
   Value each_row(const Node& node);
+  Indices row_axes(const Node& node, const Dimensions& x) const;
   bool reduces_nothing(const Node& node) const;
   Indices reduced_axes(const Node& node, const Dimensions& x) const;
-  std::size_t running_sum(const Node& node, std::size_t x, std::size_t length);
+  Data running_sums(const Node& node, std::size_t x, const std::vector<Indices>& rows);
 
   // ---- onnx_products.cpp
   std::optional<Values> products(const Node& node);
@@ -176,6 +185,7 @@ class GraphReader {
   Data normalizer(const Node& node);
   std::size_t with_norm_one(const Node& node, std::size_t x, const std::string& norm);
   Data linear_regressor(const Node& node);
+  static std::size_t classes_of(const Node& node, const char* name);
   Values linear_classifier(const Node& node);
   Data linear_scores(const Node& node, std::size_t targets);
 
@@ -185,6 +195,7 @@ class GraphReader {
   Value chosen(const Node& node) const;
   void require_fixed(const Node& node, const OnnxTensor& tensor) const;
   OnnxTensor reduced_constant(const Node& node, const OnnxTensor& tensor);
+  OnnxTensor rows_of_constant(const Node& node, const OnnxTensor& tensor);
 
   // ---- onnx_activation.cpp
   std::optional<Value> activation(const Node& node);
@@ -215,13 +226,15 @@ class GraphReader {
 
   const onnx::GraphProto& graph_;
   const std::filesystem::path& path_;
+  std::set<std::string_view> needed_;  // by the outputs
   StepGraph result_;
   StepBuilder builder_;
   std::map<std::string, Value> values_;
   std::map<std::string, std::string> not_offered_;  // which output of which node, by name
   std::map<std::string, Error> unreadable_;  // by name, why it cannot be read: no matter where no output needs it
   std::map<std::string, std::string> not_numbers_;  // where each constant with a NaN in it comes from, by name
-  std::set<std::string> truths_;  // those of them that ONNX calls bool
+  std::set<std::string> truths_;    // values that ONNX calls bool
+  std::set<std::string> integers_;  // those that depend on the input and are integers there
   std::optional<std::int64_t> fixed_batch_;
   std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own
 };

@@ -135,11 +135,16 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const std::size_t member : groups[g]) of_group[member] = g;
     }
-    const std::size_t spread = select(node, {largest}, of_group).step;
+    // Infinity and NaN are no shift: the sum of the exponentials is right by itself.
+    const std::size_t size = builder_.operation(Unary{UnaryKind::absolute}, {largest}, here);
+    const std::size_t infinity = builder_.constant({std::numeric_limits<double>::infinity()}, here);
+    const std::size_t finite = builder_.operation(Binary{BinaryKind::less}, {size, infinity}, here);
+    const std::size_t shift = builder_.operation(Select{}, {finite, largest, builder_.constant({0}, here)}, here);
+    const std::size_t spread = select(node, {shift}, of_group).step;
     const std::size_t shifted = builder_.operation(Binary{BinaryKind::subtract}, {step, spread}, here);
     const std::size_t powers = builder_.operation(Unary{UnaryKind::exp}, {shifted}, here);
     const std::size_t sum = reduced(node, powers, groups, ReduceKind::sum).step;
-    step = builder_.sum(builder_.operation(Unary{UnaryKind::log}, {sum}, here), largest, here);
+    step = builder_.sum(builder_.operation(Unary{UnaryKind::log}, {sum}, here), shift, here);
   } else {
     const bool root = op == "ReduceL2" && !axes.empty();  // of the square of one number: its absolute value
     if (op == "ReduceSumSquare" || root) step = builder_.activation(step, {ActivationKind::square}, here);
@@ -160,6 +165,22 @@ GraphReader::Value GraphReader::reduce_dimensions(const Node& node) {
   return with_dimensions(step, std::move(x));
 }
 
+// Of what an operator takes for a row.
+Indices GraphReader::row_axes(const Node& node, const Dimensions& x) const {
+  const std::string& op = node.op_type();
+  if (op == "CumSum") {
+    const double given = single_number(node, constant_operand(node, 1)), most = static_cast<double>(x.extents.size());
+    return {axis_of(node, static_cast<std::int64_t>(std::clamp(given, -most - 1, most)), x)};
+  }
+  const bool softmax = op == "Softmax" || op == "LogSoftmax" || op == "Hardmax", old = softmax && result_.opset < 13;
+  const std::size_t axis = axis_of(node, integer(node, "axis", old ? 1 : -1), x);
+  Indices axes{axis};
+  const bool trailing = op == "LayerNormalization" || op == "RMSNormalization" || old;
+  for (std::size_t i = axis + 1; trailing && i < x.extents.size(); ++i) axes.push_back(i);
+  if (x.batch && *x.batch > axis && trailing) unsupported(node, text_of(x), "the batch before the axis");
+  return axes;
+}
+
 // What acts on a row of features and gives as many.
 GraphReader::Value GraphReader::each_row(const Node& node) {
   const std::string &op = node.op_type(), here = place(node);
@@ -170,13 +191,6 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
   picture_of(node, x);  // refuses what is too large
   const bool channels = op == "InstanceNormalization" || op == "GroupNormalization";
   const bool softmax = op == "Softmax" || op == "LogSoftmax" || op == "Hardmax";
-  std::size_t axis = 1;
-  if (op == "CumSum") {
-    const double given = single_number(node, constant_operand(node, 1)), most = static_cast<double>(rank);
-    axis = axis_of(node, static_cast<std::int64_t>(std::clamp(given, -most - 1, most)), x);
-  } else if (!channels) {
-    axis = axis_of(node, integer(node, "axis", softmax && result_.opset < 13 ? 1 : -1), x);
-  }
   std::vector<Indices> rows;
   std::size_t groups = 0;  // a sample's
   if (channels) {
@@ -193,14 +207,11 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
       std::iota(row.begin(), row.end(), g * (features / groups));
     }
   } else {
-    Indices axes{axis};
-    const bool trailing = op == "LayerNormalization" || op == "RMSNormalization" || (softmax && result_.opset < 13);
-    for (std::size_t i = axis + 1; trailing && i < rank; ++i) axes.push_back(i);
-    if (x.batch && *x.batch > axis && trailing) unsupported(node, text_of(x), "the batch before the axis");
-    rows = groups_along(x.extents, axes);
+    rows = groups_along(x.extents, row_axes(node, x));
   }
   if (rows.size() > kMostRows) unsupported(node, std::to_string(rows.size()) + " rows a sample", "at most 1024");
   const std::size_t length = rows[0].size();
+  if (op == "CumSum") return pictured(node, running_sums(node, std::get<Data>(value).step, rows), whole(x.extents), x.batch);
   // One number for each feature of a row; channels have one for each channel or, in older opsets, group.
   const auto list = [&](int i, double otherwise, std::size_t row) {
     std::vector<double> result(length, otherwise);
@@ -227,8 +238,6 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
       last->set_i(1);
       const Values made = results_with(alone, {{node.input(0), Data{row}}});
       parts.push_back(std::get<Data>(made[0]).step);
-    } else if (op == "CumSum") {
-      parts.push_back(running_sum(node, row, length));
     } else if (op == "LpNormalization") {
       const std::int64_t p = integer(node, "p", 2);
       if (p != 1 && p != 2) unsupported(node, "p = " + std::to_string(p), "1 or 2");
@@ -253,19 +262,29 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
   return pictured(node, Data{joined}, back, x.batch);
 }
 
-// Of x, from the first feature or the last, with or without the one itself.
-std::size_t GraphReader::running_sum(const Node& node, std::size_t x, std::size_t length) {
+// Of each row, from its first feature or its last, with or without the one itself. All rows side by side, one addition
+// after another: as a layer of 0 and 1, infinity and NaN would reach the sums before them.
+GraphReader::Data GraphReader::running_sums(const Node& node, std::size_t x, const std::vector<Indices>& rows) {
+  const std::string here = place(node);
+  const std::size_t length = rows[0].size();
   if (length > kMostRows) unsupported(node, "a running sum of " + std::to_string(length) + " features", "at most 1024");
   const bool without = integer(node, "exclusive", 0) != 0, from_last = integer(node, "reverse", 0) != 0;
-  Step sum{.kind = StepKind::dense, .where = place(node), .from = {x}};
-  sum.dense = {length, length, std::vector<double>(length * length), std::vector<double>(length)};
-  for (std::size_t j = 0; j < length; ++j) {
-    for (std::size_t k = 0; k < length; ++k) {
-      const bool before = from_last ? k > j : k < j;
-      if (before || (k == j && !without)) sum.dense.weights[j * length + k] = 1;
-    }
+  std::optional<std::size_t> sum;
+  std::vector<std::size_t> sums;
+  if (without) sums.push_back(builder_.constant(std::vector<double>(rows.size(), 0.0), here));
+  for (std::size_t j = 0; sums.size() < length; ++j) {
+    Indices members;
+    for (const Indices& row : rows) members.push_back(row[from_last ? length - 1 - j : j]);
+    const std::size_t next = select(node, {x}, std::move(members)).step;
+    sum = !sum ? next : builder_.operation(Binary{BinaryKind::add}, {*sum, next}, here);
+    sums.push_back(*sum);
   }
-  return builder_.append(std::move(sum));
+  const std::size_t joined = length == 1 ? sums[0] : builder_.operation(Concatenate{}, std::move(sums), here);
+  Indices back(length * rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t j = 0; j < length; ++j) back[rows[r][from_last ? length - 1 - j : j]] = j * rows.size() + r;
+  }
+  return select(node, {joined}, std::move(back));
 }
 
 }  // namespace lockstep::nn::detail

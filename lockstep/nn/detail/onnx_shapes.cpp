@@ -178,13 +178,15 @@ OnnxTensor GraphReader::reshaped(const Node& node, const OnnxTensor& tensor) con
   }
   if (op == "Reshape") {
     const OnnxTensor& to = constant_operand(node, 1);
-    if (to.holds_batch) unsupported(node, "a constant of as many parts as the batch", "constants of fixed extents");
+    if (to.holds_batch && !tensor.each_sample) {
+      unsupported(node, "a constant of as many parts as the batch", "constants of fixed extents");
+    }
     const auto numbers = static_cast<double>(tensor.values.size());
     const bool copies = integer(node, "allowzero", 0) == 0;
     double product = 1;
     std::optional<std::size_t> open;
     for (std::size_t i = 0; i < to.values.size(); ++i) {
-      double extent = to.values[i];
+      double extent = to.values[i] == kBatchExtent ? 1 : to.values[i];
       if (extent == 0 && copies && i < tensor.shape.size()) extent = static_cast<double>(tensor.shape[i]);
       if (extent == -1 && !open) {
         open = i;

@@ -9,9 +9,6 @@
 namespace lockstep::nn::detail {
 namespace {
 
-// Constants of spelled-out functions are float32 or shorter in the files; different functions differ by far more.
-bool is_about(double found, double expected) { return std::fabs(found - expected) <= 1e-5 * std::fabs(expected); }
-
 // Those that an operation holds beside a layer's weights.
 std::size_t numbers_in(const Operation& operation) {
   if (const auto* columns = std::get_if<graph::Columns>(&operation)) return columns->indices.size();
@@ -23,6 +20,10 @@ std::size_t numbers_in(const Operation& operation) {
 bool is_scalar(const Step& step) { return step.constant.size() == 1 && step.kind != StepKind::constant; }
 
 }  // namespace
+
+bool is_float32_of(double found, double expected) {
+  return std::fabs(found - expected) <= std::ldexp(1.0, std::ilogb(expected) - 23);
+}
 
 std::size_t StepBuilder::width_of(const Step& step) const {
   switch (step.kind) {
@@ -164,10 +165,10 @@ std::optional<std::size_t> StepBuilder::gelu(std::size_t a, std::size_t b, const
   std::optional<Activation> found;
   if (const auto argument = one_plus(bracket, StepKind::erf)) {
     const auto [inner, factor] = without_factors(*argument);
-    if (inner == x && is_about(factor, 0.7071067811865476)) found = Activation{ActivationKind::gelu};
+    if (inner == x && is_float32_of(factor, 0.7071067811865476)) found = Activation{ActivationKind::gelu};
   } else if (const auto argument = one_plus(bracket, StepKind::activation)) {
     const auto [inner, factor] = without_factors(*argument);
-    if (at(inner).kind == StepKind::gelu_inner && at(inner).from[0] == x && is_about(factor, 0.7978845608028654)) {
+    if (at(inner).kind == StepKind::gelu_inner && at(inner).from[0] == x && is_float32_of(factor, 0.7978845608028654)) {
       found = Activation{ActivationKind::gelu_tanh};
     }
   }
@@ -202,7 +203,7 @@ std::size_t StepBuilder::product(std::size_t a, std::size_t b, const std::string
 std::size_t StepBuilder::sum(std::size_t a, std::size_t b, const std::string& where) {
   for (const auto& [x, other] : {std::pair(a, b), std::pair(b, a)}) {
     const auto [cube, factor] = without_factors(other);
-    if (at(cube).kind == StepKind::cube && at(cube).from[0] == x && is_about(factor, 0.044715)) {
+    if (at(cube).kind == StepKind::cube && at(cube).from[0] == x && is_float32_of(factor, 0.044715)) {
       return piece(x, StepKind::gelu_inner, where);
     }
   }

@@ -11,6 +11,10 @@ namespace lockstep::nn::detail {
 // Of one value; as kernels/graph has it.
 inline constexpr std::size_t kMostFeatures = std::size_t{1} << 20;
 
+// Is `found` the number that spelled-out functions and attributes have for `expected` in float32? Rounded to it, or
+// made of two rounded ones (1 / sqrt(2)), it is off by at most one spacing; other constants are other functions.
+bool is_float32_of(double found, double expected);
+
 class StepBuilder {
  public:
   explicit StepBuilder(StepGraph& graph) : graph_(graph) {}

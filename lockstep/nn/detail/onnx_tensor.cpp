@@ -39,12 +39,23 @@ Stored stored_as(int data_type, const std::string& name) {
     case onnx::TensorProto::INT32:
       return {"I32", 4, true, WeightType::f64};
     case onnx::TensorProto::BOOL:
+    case onnx::TensorProto::UINT8:
       return {"U8", 1, true, WeightType::f64};
+    case onnx::TensorProto::INT8:
+      return {"I8", 1, true, WeightType::f64};
+    case onnx::TensorProto::INT16:
+      return {"I16", 2, true, WeightType::f64};
+    case onnx::TensorProto::UINT16:
+      return {"U16", 2, true, WeightType::f64};
+    case onnx::TensorProto::UINT32:
+      return {"U32", 4, true, WeightType::f64};
+    case onnx::TensorProto::UINT64:
+      return {"U64", 8, true, WeightType::f64};
     default:
       break;
   }
   refuse(name, "numbers of type " + type_name(data_type),
-         "float16, bfloat16, float32, float64, int32, int64 or truth values",
+         "float16, bfloat16, float32, float64, integers or truth values",
          "export the model in float32, and not quantised");
 }
 
@@ -132,8 +143,13 @@ std::vector<double> from_bytes(std::span<const std::byte> data, const Stored& st
     refuse(name, std::to_string(data.size()) + " bytes",
            std::to_string(count * stored.bytes) + ", as its shape asks for");
   }
-  if (stored.bytes == 1) return integers<std::uint8_t>(data);
-  if (stored.integral) return stored.bytes == 8 ? integers<std::int64_t>(data) : integers<std::int32_t>(data);
+  if (stored.integral) {
+    const bool plus = stored.name[0] == 'U';
+    if (stored.bytes == 1) return plus ? integers<std::uint8_t>(data) : integers<std::int8_t>(data);
+    if (stored.bytes == 2) return plus ? integers<std::uint16_t>(data) : integers<std::int16_t>(data);
+    if (stored.bytes == 4) return plus ? integers<std::uint32_t>(data) : integers<std::int32_t>(data);
+    return plus ? integers<std::uint64_t>(data) : integers<std::int64_t>(data);
+  }
   const Tensor tensor{stored.name, {count}, 0, data.size(), data};
   return numbers_of(tensor).value();
 }
@@ -154,7 +170,15 @@ std::vector<double> from_fields(const onnx::TensorProto& tensor, const Stored& s
       break;
     case onnx::TensorProto::INT32:
     case onnx::TensorProto::BOOL:
+    case onnx::TensorProto::INT8:
+    case onnx::TensorProto::UINT8:
+    case onnx::TensorProto::INT16:
+    case onnx::TensorProto::UINT16:
       values.assign(tensor.int32_data().begin(), tensor.int32_data().end());
+      break;
+    case onnx::TensorProto::UINT32:
+    case onnx::TensorProto::UINT64:
+      values.assign(tensor.uint64_data().begin(), tensor.uint64_data().end());
       break;
     default: {
       std::vector<std::uint16_t> bits(tensor.int32_data().begin(), tensor.int32_data().end());

@@ -55,8 +55,7 @@ GraphReader::Value GraphReader::pictured(const Node& node, const Value& value, c
     builder_.work(picture.from.size(), place(node));
     result.values.reserve(picture.from.size());
     for (const std::size_t from : picture.from) result.values.push_back(tensor->values[from]);
-    result.holds_batch =
-        tensor->holds_batch && std::count(result.values.begin(), result.values.end(), kBatchExtent) > 0;
+    result.holds_batch = tensor->holds_batch && std::ranges::any_of(result.values, is_of_batch);
     return result;
   }
   return with_dimensions(select(node, {std::get<Data>(value).step}, picture.from).step, {picture.extents, batch});
@@ -201,18 +200,24 @@ Indices GraphReader::starts_of(const Node& node, const OnnxTensor& indices, cons
 
 // x with some of its numbers replaced by those of another value.
 GraphReader::Value GraphReader::scattered(const Node& node) {
-  const auto* reduction = attribute(node, "reduction");
-  if (reduction && reduction->s() != "none") unsupported(node, "reduction = " + reduction->s(), "none");
   const Value &value = required(node, 0), &updates = required(node, 2);
-  const OnnxTensor& indices = constant_operand(node, 1);
+  OnnxTensor indices = constant_operand(node, 1);
   Dimensions x = dimensions_of(node, value);
   const Dimensions from = dimensions_of(node, updates);
   Picture picture = picture_of(node, x);
   const std::size_t numbers = picture.from.size(), others = picture_of(node, from).from.size();
   Indices targets;  // of each number of `updates`
+  bool of_each_sample = false;
   if (node.op_type() == "ScatterND") {
     const auto named = indices.shape.empty() ? 0 : static_cast<std::size_t>(indices.shape.back());
-    if (named == 0 || named > x.extents.size() || (x.batch && *x.batch < named)) {
+    of_each_sample = x.batch == 0 && named > 1 && numbers_samples(indices, named);
+    if (of_each_sample) {
+      const auto* const once = std::get_if<OnnxTensor>(&updates);
+      if (once) require_each_sample(node, *once);
+      std::ranges::replace(indices.values, kSampleNumber, 0.0);
+      indices.holds_batch = false;
+    }
+    if (named == 0 || named > x.extents.size() || (x.batch && *x.batch < named && !of_each_sample)) {
       unsupported(node, "indices across the batch", "those of dimensions before it",
                   "put columns together by torch.cat or torch.stack");
     }
@@ -239,9 +244,8 @@ GraphReader::Value GraphReader::scattered(const Node& node) {
     for (std::size_t i = 0; i < targets.size(); ++i) targets[i] += at[i] * along;
   }
   if (targets.size() != others) refuse(place(node), "other numbers of indices than of updates", "one for each");
-  for (std::size_t i = 0; i < others; ++i) picture.from[targets[i]] = numbers + i;
-  std::optional<std::size_t> batch = from.batch;  // where x has it
-  if (batch && node.op_type() == "ScatterND") {   // [lists of indices, what x has behind the dimensions they name]
+  std::optional<std::size_t> batch = of_each_sample ? x.batch : from.batch;  // where x has it
+  if (batch && node.op_type() == "ScatterND" && !of_each_sample) {   // [lists of indices, what x has behind the dimensions they name]
     const std::size_t lists = indices.shape.size() - 1, named = static_cast<std::size_t>(indices.shape.back());
     if (*batch < lists) unsupported(node, "updates " + text_of(from), "the batch behind the dimensions of the indices");
     *batch += named - lists;
@@ -250,15 +254,65 @@ GraphReader::Value GraphReader::scattered(const Node& node) {
     unsupported(node, text_of(x) + " and " + text_of(from), "alike");
   }
   if (!x.batch) x.batch = batch;  // a constant in which columns are set
+  const auto *constant_x = std::get_if<OnnxTensor>(&value), *constant_updates = std::get_if<OnnxTensor>(&updates);
+  if (constant_x && constant_updates) {
+    for (const OnnxTensor* part : std::initializer_list<const OnnxTensor*>{constant_x, constant_updates, &indices}) require_fixed(node, *part);
+  }
   const auto step = [&](const Value& part) {
     const auto* tensor = std::get_if<OnnxTensor>(&part);
     return tensor ? builder_.constant(tensor->values, place(node)) : std::get<Data>(part).step;
   };
+  const auto* reduction = attribute(node, "reduction");
+  if (reduction && reduction->s() != "none") {
+    if (constant_x && constant_updates) unsupported(node, "reduction = " + reduction->s() + " of constants", "none");
+    return scatter_reduced(node, reduction->s(), step(value), step(updates), targets, x);
+  }
+  for (std::size_t i = 0; i < others; ++i) picture.from[targets[i]] = numbers + i;
+  if (constant_x && constant_updates) {
+    OnnxTensor both = *constant_x;
+    both.values.insert(both.values.end(), constant_updates->values.begin(), constant_updates->values.end());
+    return pictured(node, both, picture, {});
+  }
   if (!x.batch || (std::holds_alternative<OnnxTensor>(value) && x.extents[*x.batch] != 1)) {
     unsupported(node, "values of which none depends on the input", "columns set in a value");
   }
   const std::size_t both = builder_.operation(Concatenate{}, {step(value), step(updates)}, place(node));
   return pictured(node, Data{both}, picture, x.batch);
+}
+
+// Does the first of every `named` indices number the samples, and no other?
+bool GraphReader::numbers_samples(const OnnxTensor& indices, std::size_t named) {
+  bool each = indices.holds_batch;
+  for (std::size_t i = 0; i < indices.values.size(); ++i) {
+    each = each && (i % named == 0 ? indices.values[i] == kSampleNumber : !is_of_batch(indices.values[i]));
+  }
+  return each;
+}
+
+// x with numbers added to some of its own, or multiplied by them.
+GraphReader::Value GraphReader::scatter_reduced(const Node& node, const std::string& reduction, std::size_t x,
+                                                std::size_t updates, const Indices& targets,
+                                                const Dimensions& dimensions) {
+  const bool adds = reduction == "add";
+  if (!adds && reduction != "mul") unsupported(node, "reduction = " + reduction, "none, add or mul");
+  if (!dimensions.batch) unsupported(node, "values of which none depends on the input", "columns set in a value");
+  const std::size_t others = targets.size(), numbers = *numbers_in(dimensions.extents, kMostFeatures);
+  const std::size_t neutral = builder_.constant({adds ? -0.0 : 1.0}, place(node));  // -0: 0 would change -0
+  const std::size_t both = builder_.operation(Concatenate{}, {updates, neutral}, place(node));
+  std::vector<bool> done(others, false);
+  for (std::size_t left = others, rounds = 0; left > 0; ++rounds) {  // a place may be named several times
+    if (rounds == 64) unsupported(node, "a place that is named more than 64 times", "fewer");
+    Indices from(numbers, others);
+    for (std::size_t i = 0; i < others; ++i) {
+      if (done[i] || from[targets[i]] != others) continue;
+      from[targets[i]] = i;
+      done[i] = true;
+      --left;
+    }
+    const std::size_t each = select(node, {both}, std::move(from)).step;
+    x = adds ? builder_.sum(x, each, place(node)) : builder_.product(x, each, place(node));
+  }
+  return with_dimensions(x, dimensions);
 }
 
 GraphReader::Values GraphReader::split_dimensions(const Node& node) {
