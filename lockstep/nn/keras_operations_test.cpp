@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,10 +74,12 @@ class OneOperationTest : public ::testing::Test {
   Model read(const std::string& class_name, const std::string& arguments, const std::string& config = "") const {
     const std::string input = R"({"module":"keras.layers","class_name":"InputLayer","name":"x",)"
                               R"("config":{"batch_shape":[null,4],"name":"x"},"inbound_nodes":[]})";
-    const std::string text = R"({"class_name":"Functional","config":{"name":"f","layers":[)" + input + "," +
-                             operation("column", "GetItem", x_ + ",[" + slice("null", "null") + ",1]") + "," +
-                             operation("made", class_name, arguments, config) +
-                             R"(],"input_layers":[["x",0,0]],"output_layers":[["made",0,0]]}})";
+    std::string text = R"({"class_name":"Functional","config":{"name":"f","layers":[)" + input + "," +
+                       operation("column", "GetItem", x_ + ",[" + slice("null", "null") + ",1]") + "," +
+                       operation("made", class_name, arguments, config) +
+                       R"(],"input_layers":[["x",0,0]],"output_layers":[["made",0,0]]}})";
+    const std::string module = R"("module":"keras.src.ops.numpy",)";
+    for (std::size_t at; !modules_ && (at = text.find(module)) != text.npos;) text.erase(at, module.size());
     hdf5::File file = hdf5::File::create(path_, Existing::replace);
     file.set_attribute("model_config", text);
     file.set_attribute("keras_version", std::string("3.15.1"));
@@ -104,6 +107,7 @@ class OneOperationTest : public ::testing::Test {
 
   const std::string x_ = tensor("x", "[null,4]"), column_ = tensor("column", "[null]");
   std::filesystem::path path_;
+  bool modules_ = true;  // named, as .keras files do
 };
 
 TEST_F(OneOperationTest, slices_are_pythons) {
@@ -166,6 +170,25 @@ TEST_F(OneOperationTest, functions_of_each_element_are_those_of_mathematics) {
   EXPECT_THAT(answer("Arctan2", x_ + ",-2"),
               ElementsAre(std::atan2(1, -2), std::atan2(20, -2), std::atan2(-3, -2), std::atan2(0.5, -2)));
   EXPECT_THAT(answer("Arctan2", column_ + "," + column_), ElementsAre(DoubleNear(std::atan(1), 1e-15)));
+}
+
+TEST_F(OneOperationTest, casts_are_known_without_a_module) {
+  modules_ = false;
+  EXPECT_THAT(answer("Cast", x_, R"(,"dtype":"float32")"), ElementsAre(1, 20, -3, 0.5));
+  EXPECT_THAT(answer("Cast", x_, R"(,"dtype":"bool")"), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(refusal("Cast", x_, R"(,"dtype":"int32")"), HasSubstr("a rounding to int32"));
+}
+
+TEST_F(OneOperationTest, a_root_by_power_is_that_of_c) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(answer("Power", x_ + ",0.5"),
+              ElementsAre(1, DoubleNear(std::sqrt(20), 1e-14), ::testing::IsNan(), DoubleNear(std::sqrt(0.5), 1e-15)));
+  const Model model = read("Power", x_ + ",0.5");
+  const std::vector<double> x(4, -kInfinity);
+  std::vector<double> y(4);
+  NetPlan<double>::compile(model).evaluate(MatrixView<const double>::row_major(x.data(), 1, 4),
+                                           MatrixView<double>::row_major(y.data(), 1, 4));
+  EXPECT_THAT(y, ::testing::Each(kInfinity));
 }
 
 TEST_F(OneOperationTest, what_goes_across_the_batch_is_refused) {

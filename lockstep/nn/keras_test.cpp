@@ -247,6 +247,17 @@ TEST_F(MadeTest, an_inverted_normalisation_ends_a_net) {
   EXPECT_THAT(outputs(read(sequential(dense("d", 1) + end), two_by_one_), {1, 10}), ElementsAre(130));
 }
 
+// axis=None, which Keras writes as [].
+TEST_F(MadeTest, a_normalisation_of_all_features_has_one_mean) {
+  const std::string given =
+      R"({"class_name":"Normalization","config":{"name":"n","axis":[],"mean":1.0,"variance":4.0}},)";
+  EXPECT_THAT(outputs(read(sequential(two_inputs_ + given + dense("d", 1)), two_by_one_), {1, 11}), ElementsAre(32));
+  const std::string learned = R"({"class_name":"Normalization","config":{"name":"n","axis":[],"mean":null}},)";
+  std::vector<Weight> weights = two_by_one_;
+  weights.push_back({"n", "mean:0", {1}, {1}}), weights.push_back({"n", "variance:0", {1}, {4}});
+  EXPECT_THAT(outputs(read(sequential(two_inputs_ + learned + dense("d", 1)), weights), {1, 11}), ElementsAre(32));
+}
+
 // x = 300 +- 1, less about 300, in float32: the layer's sums are of numbers near 1, whose roundings are 6e-8 each: at
 // most five a sum, and three in what it sums, times weights below 1.4 and the factor.
 TEST_F(MadeTest, offsets_before_the_first_layer_cost_no_digits) {

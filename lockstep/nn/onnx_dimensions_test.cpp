@@ -250,8 +250,13 @@ TEST(Onnx, numbers_of_other_types_are_named) {
     graph.node("MatMul", {"x", "w"}, "y");
     return refusal_of(graph);
   };
-  EXPECT_THAT(refusal(onnx::TensorProto::INT8),
-              AllOf(HasSubstr("found numbers of type int8, expected float16"), HasSubstr("and not quantised")));
+  EXPECT_THAT(refusal(onnx::TensorProto::COMPLEX128),
+              AllOf(HasSubstr("found numbers of type complex128, expected float16"), HasSubstr("and not quantised")));
+  Graph quantised;
+  quantised.tensor("w", {2, 1}, {1, 2}), quantised.tensor("scale", {}, {1});
+  quantised.node("DequantizeLinear", {"w", "scale"}, "v");
+  quantised.node("MatMul", {"x", "v"}, "y");
+  EXPECT_THAT(refusal_of(quantised), AllOf(HasSubstr("(DequantizeLinear, opset 17)"), HasSubstr("and not quantised")));
   EXPECT_THAT(refusal(onnx::TensorProto::COMPLEX64), HasSubstr("complex64"));
   EXPECT_THAT(refusal(99), HasSubstr("ONNX type 99"));
 }

@@ -72,7 +72,7 @@ void KerasGraph::check_axis(const KerasLayer& layer, bool none_allowed) const {
   if (found == layer.config.end()) return;
   Json axis = *found;
   if (axis.is_array() && axis.size() == 1) axis = Json(axis[0]);
-  if (axis == -1 || axis == 1 || (axis.is_null() && none_allowed)) return;
+  if (axis == -1 || axis == 1 || ((axis.is_null() || axis == Json::array()) && none_allowed)) return;
   cannot(layer, "axis " + found->dump().substr(0, 40), "-1, the features");
 }
 

@@ -19,10 +19,11 @@ constexpr const char* kKnownOperations =
 
 bool is_keras_operation(const KerasLayer& layer) {
   if (!layer.module.empty()) return layer.module.starts_with("keras.src.ops.") || layer.module.starts_with("keras.ops");
-  // HDF5 files name no modules. Every layer says whether it is trained, and in which type it computes.
+  // HDF5 files name no modules. Every layer says whether it is trained, and in which type it computes; a cast says the
+  // latter alone.
   const auto by_keras3 = [](const KerasCall& call) { return call.arguments.is_array(); };
   return !layer.model && !layer.calls.empty() && std::ranges::all_of(layer.calls, by_keras3) &&
-         !layer.config.contains("trainable") && !layer.config.contains("dtype");
+         !layer.config.contains("trainable") && (layer.class_name == "Cast" || !layer.config.contains("dtype"));
 }
 
 KerasValues keras_operation(KerasGraph& graph, const KerasLayer& layer, const KerasCall& call, const KerasValues& reads,

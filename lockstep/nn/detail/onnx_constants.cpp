@@ -50,8 +50,8 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
       (op == "Gather" && constant_operand(node, 1).shape.size() > 1)) {
     return view(node);
   }
-  static const std::set<std::string_view> of_rows{"Softmax",          "LogSoftmax", "Hardmax",        "LayerNormalization",
-                                                  "RMSNormalization", "CumSum",     "LpNormalization"};
+  static const std::set<std::string_view> of_rows{
+      "Softmax", "LogSoftmax", "Hardmax", "LayerNormalization", "RMSNormalization", "CumSum", "LpNormalization"};
   if (of_rows.contains(op)) return Values{rows_of_constant(node, tensor)};
   if (op == "Split") {
     require_fixed(node, tensor);
@@ -71,8 +71,8 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     OnnxTensor size{{}, {static_cast<double>(tensor.values.size())}, WeightType::f64, false, true};
     return Values{std::move(size)};
   }
-  if (op == "Range" && constant_operand(node, 1).values == std::vector{kBatchExtent} && tensor.values == std::vector{0.0} &&
-      constant_operand(node, 2).values == std::vector{1.0}) {
+  if (op == "Range" && constant_operand(node, 1).values == std::vector{kBatchExtent} &&
+      tensor.values == std::vector{0.0} && constant_operand(node, 2).values == std::vector{1.0}) {
     return Values{OnnxTensor{{1}, {kSampleNumber}, WeightType::f64, true, true, true}};
   }
   if (op == "Range") {
@@ -128,7 +128,8 @@ std::optional<GraphReader::Values> GraphReader::folded(const Node& node) {
     return Values{combine_constants(BinaryKind::add, positive, negative, here)};
   }
   // What a net makes of fixed inputs, f(x) - f(0): a constant [1, features] goes through it as any sample does.
-  if ((op == "Gemm" || op == "BatchNormalization") && tensor.shape.size() == 2 && tensor.shape[0] == 1 && !tensor.values.empty()) {
+  if ((op == "Gemm" || op == "BatchNormalization") && tensor.shape.size() == 2 && tensor.shape[0] == 1 &&
+      !tensor.values.empty()) {
     return results_with(node, {{node.input(0), Data{builder_.constant(tensor.values, here)}}});
   }
   return {};
@@ -169,8 +170,8 @@ GraphReader::Value GraphReader::chosen(const Node& node) const {
   if (where) {
     result.type = std::max(parts[1]->type, parts[2]->type);
     result.whole = parts[1]->whole && parts[2]->whole;
-    result.holds_batch = (parts[1]->holds_batch || parts[2]->holds_batch) &&
-                         std::ranges::any_of(result.values, is_of_batch);
+    result.holds_batch =
+        (parts[1]->holds_batch || parts[2]->holds_batch) && std::ranges::any_of(result.values, is_of_batch);
   }
   return result;
 }

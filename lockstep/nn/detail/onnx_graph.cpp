@@ -431,11 +431,30 @@ void GraphReader::keep_nan(const Node& node, const std::string& name, const Valu
 // Values that depend on the input are computed as real numbers. Integers may be chosen, compared and cast to floats;
 // what divides, rounds or overflows otherwise than real numbers do is refused.
 void GraphReader::require_no_integers(const Node& node) const {
-  static const std::set<std::string_view> as_reals{"Equal", "Less",      "LessOrEqual", "Greater",    "GreaterOrEqual",
-                                                   "Where", "Min",       "Max",         "Shape",      "Size",
-                                                   "Cast",  "CastLike",  "Scaler",      "Normalizer", "LinearRegressor",
-                                                   "And",   "Or",        "Not",         "Xor",        "LinearClassifier",
-                                                   "Clip",  "ReduceMin", "ReduceMax",   "FeatureVectorizer",
+  static const std::set<std::string_view> as_reals{"Equal",
+                                                   "Less",
+                                                   "LessOrEqual",
+                                                   "Greater",
+                                                   "GreaterOrEqual",
+                                                   "Where",
+                                                   "Min",
+                                                   "Max",
+                                                   "Shape",
+                                                   "Size",
+                                                   "Cast",
+                                                   "CastLike",
+                                                   "Scaler",
+                                                   "Normalizer",
+                                                   "LinearRegressor",
+                                                   "And",
+                                                   "Or",
+                                                   "Not",
+                                                   "Xor",
+                                                   "LinearClassifier",
+                                                   "Clip",
+                                                   "ReduceMin",
+                                                   "ReduceMax",
+                                                   "FeatureVectorizer",
                                                    "ArrayFeatureExtractor"};
   const std::string& op = node.op_type();
   for (int i = 0; i < node.input_size(); ++i) {
@@ -449,24 +468,25 @@ void GraphReader::require_no_integers(const Node& node) const {
 
 // What numbers the samples may be laid out as indices, not chosen from or compared.
 void GraphReader::require_no_sample_numbers(const Node& node) const {
-  static const std::set<std::string_view> lays_out{"Identity", "Cast",   "Reshape", "Squeeze", "Unsqueeze", "Expand",
-                                                   "Concat",   "Shape",  "Add",     "Mul",     "ScatterND"};
+  static const std::set<std::string_view> lays_out{"Identity", "Cast",  "Reshape", "Squeeze", "Unsqueeze", "Expand",
+                                                   "Concat",   "Shape", "Add",     "Mul",     "ScatterND"};
   if (lays_out.contains(node.op_type())) return;
   for (const std::string& name : node.input()) {
     const auto found = values_.find(name);
     const auto* const tensor = found == values_.end() ? nullptr : std::get_if<OnnxTensor>(&found->second);
-    if (tensor && tensor->holds_batch && std::ranges::count(tensor->values, kSampleNumber) > 0) {
+    if (tensor && tensor->holds_batch && std::ranges::any_of(tensor->values, is_of_sample)) {
       unsupported(node, "the numbers of the samples in the batch", "each sample for itself");
     }
   }
 }
 
 bool GraphReader::makes_integers(const Node& node) const {
-  static const std::set<std::string_view> also{"Where", "Min",       "Max",
-                                               "Clip",  "ReduceMin", "ReduceMax", "ArrayFeatureExtractor"};
+  static const std::set<std::string_view> also{
+      "Where", "Min", "Max", "Clip", "ReduceMin", "ReduceMax", "ArrayFeatureExtractor"};
   if (!also.contains(node.op_type()) && !keeps_type(node.op_type())) return false;
   const auto given = [&](int i) { return i < node.input_size() && integers_.contains(node.input(i)); };
-  if (node.op_type() != "Where") return std::ranges::any_of(node.input(), [&](const auto& name) { return integers_.contains(name); });
+  if (node.op_type() != "Where")
+    return std::ranges::any_of(node.input(), [&](const auto& name) { return integers_.contains(name); });
   const auto whole = [&](int i) { return constant(node, i) != nullptr && constant(node, i)->whole; };
   return given(1) || given(2) || whole(1) || whole(2);
 }
@@ -495,14 +515,16 @@ GraphReader::Values GraphReader::results_of(const Node& node) {
   if (node.domain() == "ai.onnx.ml" && node.op_type() == "LinearClassifier") return linear_classifier(node);
   if (node.domain() == "ai.onnx.ml") return {machine_learning(node)};
   if (node.op_type() == "Constant") return {read_constant(node, place(node), path_)};
-  if (const OnnxTensor* condition = node.op_type() == "If" ? constant(node, 0) : nullptr) return branch(node, *condition);
+  if (const OnnxTensor* condition = node.op_type() == "If" ? constant(node, 0) : nullptr)
+    return branch(node, *condition);
   if (auto values = folded(node)) return std::move(*values);
   if (auto values = more_dimensions(node)) return std::move(*values);
   if (auto value = layer(node)) return {std::move(*value)};
   if (auto value = arithmetic(node)) return {std::move(*value)};
   if (auto values = columns(node)) return std::move(*values);
   if (auto value = activation(node)) return {std::move(*value)};
-  if (node.op_type().find("Quantize") != std::string::npos || node.op_type().starts_with("QLinear")) {
+  if (node.op_type().find("uantize") != std::string::npos || node.op_type().starts_with("QLinear") ||
+      node.op_type().ends_with("Integer")) {
     unsupported(node, "quantised numbers", "floats", "export the model in float32, and not quantised");
   }
   unsupported(node, "an operator that is not supported here",

@@ -42,7 +42,10 @@ GraphReader::Value GraphReader::machine_learning(const Node& node) {
   if (op == "ZipMap") {  // a number for each class, by its name: the numbers in the order of classes
     const Data x = data(node, 0);
     if (classes_of(node, "classlabels_int64s") != width(node, x)) {
-      refuse(place(node), std::to_string(width(node, x)) + " numbers for " + std::to_string(classes_of(node, "classlabels_int64s")) + " classes", "one for each");
+      refuse(place(node),
+             std::to_string(width(node, x)) + " numbers for " + std::to_string(classes_of(node, "classlabels_int64s")) +
+                 " classes",
+             "one for each");
     }
     return x;
   }

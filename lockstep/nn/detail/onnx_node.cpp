@@ -190,37 +190,40 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
     const double x = a.values[in_a], y = b.values[in_b];
     if ((a.holds_batch && is_of_batch(x)) || (b.holds_batch && is_of_batch(y))) {
       const bool adds = kind == BinaryKind::add, times = kind == BinaryKind::multiply;
-      const bool first = (y == 0 && (adds || kind == BinaryKind::subtract)) || (y == 1 && (times || kind == BinaryKind::divide));
+      const bool first =
+          (y == 0 && (adds || kind == BinaryKind::subtract)) || (y == 1 && (times || kind == BinaryKind::divide));
       const bool second = (x == 0 && adds) || (x == 1 && times);
-      if (!first && !second) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
-      value = first ? x : y;
+      const bool of_sample = is_of_sample(x) || is_of_sample(y);
+      if (!first && !second && !of_sample) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
+      value = first ? x : second ? y : kOfSampleNumber;
       result.holds_batch = true;
-    } else switch (kind) {
-      case BinaryKind::add:
-        value = x + y;
-        break;
-      case BinaryKind::subtract:
-        value = x - y;
-        break;
-      case BinaryKind::multiply:
-        value = x * y;
-        break;
-      case BinaryKind::divide:
-        value = x / y;
-        break;
-      case BinaryKind::minimum:
-        value = std::min(x, y);
-        break;
-      case BinaryKind::maximum:
-        value = std::max(x, y);
-        break;
-      case BinaryKind::modulo:
-        value = math::modulo(x, y);
-        break;
-      default:
-        value = std::pow(x, y);
-        break;
-    }
+    } else
+      switch (kind) {
+        case BinaryKind::add:
+          value = x + y;
+          break;
+        case BinaryKind::subtract:
+          value = x - y;
+          break;
+        case BinaryKind::multiply:
+          value = x * y;
+          break;
+        case BinaryKind::divide:
+          value = x / y;
+          break;
+        case BinaryKind::minimum:
+          value = std::min(x, y);
+          break;
+        case BinaryKind::maximum:
+          value = std::max(x, y);
+          break;
+        case BinaryKind::modulo:
+          value = math::modulo(x, y);
+          break;
+        default:
+          value = std::pow(x, y);
+          break;
+      }
     if (result.whole) value = std::trunc(value);
     for (std::size_t i = rank; i-- > 0;) {  // the next place, as an odometer
       in_a += a_step[i];

@@ -233,8 +233,8 @@ class GraphReader {
   std::map<std::string, std::string> not_offered_;  // which output of which node, by name
   std::map<std::string, Error> unreadable_;  // by name, why it cannot be read: no matter where no output needs it
   std::map<std::string, std::string> not_numbers_;  // where each constant with a NaN in it comes from, by name
-  std::set<std::string> truths_;    // values that ONNX calls bool
-  std::set<std::string> integers_;  // those that depend on the input and are integers there
+  std::set<std::string> truths_;                    // values that ONNX calls bool
+  std::set<std::string> integers_;                  // those that depend on the input and are integers there
   std::optional<std::int64_t> fixed_batch_;
   std::map<std::string, std::int64_t> opsets_;  // of other domains than ONNX' own
 };

@@ -211,7 +211,8 @@ GraphReader::Value GraphReader::each_row(const Node& node) {
   }
   if (rows.size() > kMostRows) unsupported(node, std::to_string(rows.size()) + " rows a sample", "at most 1024");
   const std::size_t length = rows[0].size();
-  if (op == "CumSum") return pictured(node, running_sums(node, std::get<Data>(value).step, rows), whole(x.extents), x.batch);
+  if (op == "CumSum")
+    return pictured(node, running_sums(node, std::get<Data>(value).step, rows), whole(x.extents), x.batch);
   // One number for each feature of a row; channels have one for each channel or, in older opsets, group.
   const auto list = [&](int i, double otherwise, std::size_t row) {
     std::vector<double> result(length, otherwise);

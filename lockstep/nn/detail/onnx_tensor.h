@@ -17,14 +17,16 @@ namespace lockstep::nn::detail {
 inline constexpr double kBatchExtent = -0x1p56;
 // Stands for the number of each sample within the batch: 0, 1, ..., as torch.arange(x.shape[0]) counts them.
 inline constexpr double kSampleNumber = -0x1p57;
-inline bool is_of_batch(double value) { return value == kBatchExtent || value == kSampleNumber; }
+inline constexpr double kOfSampleNumber = -0x1p58;  // computed from it: of known shape alone
+inline bool is_of_sample(double value) { return value == kSampleNumber || value == kOfSampleNumber; }
+inline bool is_of_batch(double value) { return value == kBatchExtent || is_of_sample(value); }
 
 struct OnnxTensor {
   std::vector<std::int64_t> shape;
   std::vector<double> values;  // row-major; integers are held exactly up to 2^53, beyond which only "to the end" lies
   WeightType type = WeightType::f32;
-  // A shape in which kBatchExtent stands for the size of the batch, or indices with kSampleNumber; not to be computed
-  // with.
+  // A shape in which kBatchExtent stands for the size of the batch, or indices with the numbers of the samples; not to
+  // be computed with.
   bool holds_batch = false;
   bool whole = false;  // integers or truth values by type: quotients of them are truncated
   // Expanded to the size of the batch, for which a 1 stands in its shape: not to be summed or counted.
