@@ -86,8 +86,22 @@ lockstep_status evaluate(const lockstep_plan* handle, std::size_t samples, Matri
   });
 }
 
-// No slice of `out` may lie where another of `out` or `in` does; whether it may lie where its own of `in` does, each
-// evaluation asks.
+// Each slice of `out` may lie where its own of `in` does as one evaluation's may. Asked of all before the first is
+// computed; where the strides between slices agree they are all as the first, of which its evaluation asks.
+template <class T>
+void require_slices_beside(MatrixView<const T> in, std::ptrdiff_t in_stride, MatrixView<T> out,
+                           std::ptrdiff_t out_stride, std::size_t slices) {
+  if (in_stride == out_stride) return;
+  for (std::size_t slice = 0;; in.data += in_stride, out.data += out_stride) {
+    if (!lockstep::may_write_beside(out, in)) {
+      const std::string number = " (slice " + std::to_string(slice) + ", counted from 0)";
+      lockstep::refuse_overlap("out" + number, places_of(out), "in" + number, places_of(in));
+    }
+    if (++slice == slices) return;
+  }
+}
+
+// Nor may a slice of `out` lie where another of `out` or `in` does.
 template <class T>
 void require_slices_apart(const MatrixView<const T>& in, std::ptrdiff_t in_stride, const MatrixView<T>& out,
                           std::ptrdiff_t out_stride, std::size_t slices) {
@@ -96,6 +110,7 @@ void require_slices_apart(const MatrixView<const T>& in, std::ptrdiff_t in_strid
   if (slices > kMost) refuse("slices", std::to_string(slices), "as many as memory holds", "give their number");
   if (slices_share_memory(to, to)) lockstep::refuse_two_results("out", to.first, "another slice of out", to.first);
   if (slices_share_memory(to, from)) lockstep::refuse_overlap("out", to.first, "another slice of in", from.first);
+  require_slices_beside(in, in_stride, out, out_stride, slices);
 }
 
 template <class T>

@@ -180,7 +180,10 @@ bool same_view(const Places& a, const Places& b) {
   if (!within_memory(a.rows, a.row_stride) || !within_memory(columns, a.column_stride)) return false;
   const auto row = static_cast<std::size_t>(std::abs(a.row_stride));
   const auto column = static_cast<std::size_t>(std::abs(a.column_stride));
-  return (columns - 1) * column < row || (a.rows - 1) * row < column;
+  if ((columns - 1) * column < row || (a.rows - 1) * row < column) return true;
+  // Rows that interleave: of the view with more columns no two elements may lie at one place.
+  const Places wider{a.address, a.bytes, a.rows, columns, a.row_stride, a.column_stride};
+  return !shares_places(wider);
 }
 
 void refuse_size(std::string name, const Places& view) {

@@ -83,6 +83,9 @@ TEST(MatrixOverlap, a_view_may_be_replaced_by_one_of_the_same_places_and_by_no_o
   EXPECT_FALSE(may({at, 9, 1, 2, 1}, {at, 9, 3, 2, 1}));  // rows that overlap each other
   EXPECT_FALSE(may({at, 9, 3, 4, 1}, {at, 9, 3, 3, 1}));
   EXPECT_FALSE(may({at, 9, 3, 1, 9}, {at, 9, 3, 3, 1}));  // transposed
+  EXPECT_TRUE(may({at, 4, 7, 5, 7}, {at, 4, 2, 5, 7}));   // rows interleave, each number at a place of its own
+  EXPECT_TRUE(may({at, 4, 2, 5, 7}, {at, 4, 7, 5, 7}));   // 7 rows on lies what is 5 columns on
+  EXPECT_FALSE(may({at, 8, 4, 5, 7}, {at, 8, 6, 5, 7}));  // and is here of both
   EXPECT_FALSE(may({at + 1, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
   EXPECT_FALSE(may({at + 24, 9, 3, -3, 1}, {at, 9, 3, 3, 1}));  // the rows in reverse
   EXPECT_TRUE(may({at + 27, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
