@@ -8,13 +8,16 @@
 #include "lockstep/core/names.h"
 
 namespace lockstep::nn::detail {
-Activation known_activation(const std::string& name, const std::string& field) {
+Activation known_activation(const std::string& name, const std::string& field, ErrorKind kind) {
   if (const auto activation = parse_activation(name)) return *activation;
   std::vector<std::string> names;
-  for (const Activation& known : all_activations()) names.push_back(to_string(known));
+  for (const Activation& known : all_activations()) {
+    names.push_back(to_string(known));
+    if (known.kind == ActivationKind::identity) names.emplace_back("linear");  // as Keras and our pages call it
+  }
   const std::vector<std::string_view> views(names.begin(), names.end());
   const Error error = unknown_name(field, name, views);
-  throw Error(ErrorKind::model, {error.field(), error.found(), error.expected(), error.remedy()});
+  throw Error(kind, {error.field(), error.found(), error.expected(), error.remedy()});
 }
 
 std::vector<std::string> split_list(const std::string& text) {
@@ -41,17 +44,17 @@ std::vector<Activation> of_hidden_layers(std::size_t layers, Activation activati
   return activations;
 }
 
-std::vector<Activation> parse_list(std::size_t layers, const std::string& text, const std::string& field) {
+std::vector<Activation> parse_list(std::size_t layers, const std::string& text, const std::string& field,
+                                   ErrorKind kind) {
   const std::vector<std::string> names = split_list(text);
-  if (names.size() == 1 && layers > 1) return of_hidden_layers(layers, known_activation(names[0], field));
+  if (names.size() == 1 && layers > 1) return of_hidden_layers(layers, known_activation(names[0], field, kind));
   if (names.size() != layers) {
-    throw Error(ErrorKind::model,
-                {field, std::to_string(names.size()) + " names (" + text + ")",
-                 std::to_string(layers) + ", one for each layer, or one name for the hidden layers", ""});
+    throw Error(kind, {field, std::to_string(names.size()) + " names (" + text + ")",
+                       std::to_string(layers) + ", one for each layer, or one name for the hidden layers", ""});
   }
   std::vector<Activation> activations;
   for (std::size_t i = 0; i < layers; ++i) {
-    activations.push_back(known_activation(names[i], field + "[" + std::to_string(i) + "]"));
+    activations.push_back(known_activation(names[i], field + "[" + std::to_string(i) + "]", kind));
   }
   return activations;
 }
@@ -67,10 +70,11 @@ std::optional<std::vector<Activation>> given_activations(std::size_t layers, con
                                               "none beside options.hidden_activation", "give one of the two"});
   }
   if (!options.hidden_activation.empty()) {
-    return of_hidden_layers(layers, known_activation(options.hidden_activation, given_field(options)));
+    return of_hidden_layers(
+        layers, known_activation(options.hidden_activation, given_field(options), ErrorKind::invalid_argument));
   }
   if (split_list(options.activations).empty()) return std::nullopt;
-  return parse_list(layers, options.activations, given_field(options));
+  return parse_list(layers, options.activations, given_field(options), ErrorKind::invalid_argument);
 }
 
 void require_same(const std::vector<Activation>& given, const std::vector<Activation>& own, const ReadOptions& options,
@@ -100,7 +104,7 @@ std::vector<Activation> choose_activations(std::size_t layers, const std::string
          "give them when loading, one for each layer (tanh,linear) or one for the hidden layers (tanh), or write "
          "the file with metadata={\"activations\": \"tanh,linear\"}"});
   }
-  std::vector<Activation> own = parse_list(layers, in_file, field);
+  std::vector<Activation> own = parse_list(layers, in_file, field, ErrorKind::model);
   if (given) require_same(*given, own, options, source);
   return own;
 }
