@@ -50,8 +50,8 @@ constexpr std::uint64_t kModelMark = 0x6c6f636b6d6f646c;
 constexpr std::uint64_t kPlanMark = 0x6c6f636b706c616e;
 
 lockstep_status status_of(ErrorKind kind);
-// What lockstep_last_error() says on this thread. Keeping the message may itself run out of memory: then there is none,
-// and the status still tells.
+// What lockstep_last_error() says on this thread: the first 1,023 bytes, or fewer and " ...". Takes no memory, which
+// may be what ran out.
 void remember(const char* message) noexcept;
 
 // The flags of floating-point exceptions that the host's own arithmetic raised, for calls that come once: Fortran
@@ -137,6 +137,12 @@ inline Precision known_precision(const lockstep_precision& wanted, const char* f
 
 inline void require_pointer(const void* pointer, const char* field) {
   if (!pointer) refuse(field, "a null pointer", "an address", "");
+}
+
+// A file's name. The empty one would be the field of a message about it.
+inline void require_path(const char* path) {
+  require_pointer(path, "path");
+  if (*path == 0) throw Error(ErrorKind::file, {"path", "\"\"", "the name of a file", ""});
 }
 
 template <class Handle>

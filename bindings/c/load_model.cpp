@@ -21,14 +21,19 @@ namespace {
 constexpr const char* kReader = "liblockstep_c_readers.so";
 using ReadModel = int (*)(const char* path, unsigned char** bytes, std::size_t* size);
 
+// What reads any net, a plain stack or not.
+std::string by_compiling(const std::filesystem::path& path) {
+  return "turn the model into a plan file, lockstep compile " + path.string() +
+         " -o net.plan, and give that to lockstep_plan_load";
+}
+
 // The reader lies beside this library, or beside the program that it was linked into, or where the system looks for
 // libraries. It stays open.
 ReadModel find_reader(const std::filesystem::path& path) {
   if (program_is_static()) {
     throw Error(ErrorKind::unsupported,
                 {path.string(), "a file of ONNX, Keras or HDF5 in a program that was linked with -static",
-                 "safetensors or a plan file",
-                 "turn the model into safetensors by lockstep import, or link the runtimes shared"});
+                 "safetensors or a plan file", by_compiling(path) + ", or link the runtimes shared"});
   }
   Dl_info self{};
   void* library = nullptr;
@@ -43,7 +48,7 @@ ReadModel find_reader(const std::filesystem::path& path) {
     throw Error(ErrorKind::unsupported,
                 {path.string(), "a file of ONNX, Keras or HDF5",
                  "safetensors, or Lockstep's readers beside this library (" + std::string(why ? why : kReader) + ")",
-                 "install " + std::string(kReader) + ", or turn the model into safetensors by lockstep import"});
+                 "install " + std::string(kReader) + ", or " + by_compiling(path)});
   }
   return reinterpret_cast<ReadModel>(function);
 }

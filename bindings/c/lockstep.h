@@ -37,8 +37,8 @@ typedef enum lockstep_status {
   LOCKSTEP_INTERNAL = 7 /* a fault of Lockstep's own */
 } lockstep_status;
 
-/* What the last call that failed on this thread had to say: "FIELD: found X, expected Y; WHAT TO DO". Valid until
- * the next failure on this thread; "" before the first. */
+/* What the last call that failed on this thread had to say: "FIELD: found X, expected Y; WHAT TO DO". At most
+ * 1,023 bytes; what is longer ends in " ...". Valid until the next failure on this thread; "" before the first. */
 const char *lockstep_last_error(void);
 
 /* ---- models ------------------------------------------------------------------------------------------------- */

@@ -25,8 +25,11 @@
 
 namespace lockstep::c {
 namespace {
-thread_local std::string last_error;
-}
+// No destructor: a thread would have to register it when it first fails, which takes memory.
+constinit thread_local char last_error[1024] = {};
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }  // of UTF-8
+}  // namespace
 
 lockstep_status status_of(ErrorKind kind) {
   switch (kind) {
@@ -45,11 +48,15 @@ lockstep_status status_of(ErrorKind kind) {
 }
 
 void remember(const char* message) noexcept {
-  try {
-    last_error = message;
-  } catch (...) {
-    last_error.clear();
+  constexpr char kCut[] = " ...";
+  std::size_t length = std::strlen(message);
+  const bool fits = length < sizeof last_error;
+  if (!fits) {
+    length = sizeof last_error - sizeof kCut;
+    while (length > 0 && !begins_character(message[length])) --length;
   }
+  std::memmove(last_error, message, length);
+  std::memcpy(last_error + length, fits ? "" : kCut, fits ? 1 : sizeof kCut);
 }
 
 }  // namespace lockstep::c
@@ -154,12 +161,12 @@ extern "C" {
 
 int lockstep_abi_version(void) { return LOCKSTEP_ABI_VERSION; }
 const char* lockstep_version(void) { return LOCKSTEP_VERSION_TEXT; }
-const char* lockstep_last_error(void) { return lockstep::c::last_error.c_str(); }
+const char* lockstep_last_error(void) { return lockstep::c::last_error; }
 
 lockstep_status lockstep_model_load(const char* path, const lockstep_load_options* options, lockstep_model** model) {
   const lockstep::c::HostFlags flags;
   return guarded([&] {
-    require_pointer(path, "path");
+    require_path(path);
     require_pointer(model, "model");
     const lockstep_load_options known = known_fields(options, sizeof(lockstep_load_options), "load_options");
     lockstep::nn::ReadOptions read;
@@ -228,7 +235,7 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
 lockstep_status lockstep_plan_load(const char* path, lockstep_plan** plan) {
   const lockstep::c::HostFlags flags;
   return guarded([&] {
-    require_pointer(path, "path");
+    require_path(path);
     require_pointer(plan, "plan");
     std::unique_ptr<lockstep_plan> made;
     {

@@ -1,6 +1,7 @@
 // The C interface: the library's bits through the host's strides, and every misuse answered by a status and words.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cfenv>
@@ -188,6 +189,49 @@ TEST(CInterface, bad_handles_and_pointers_are_answered_in_words) {
   lockstep_plan_free(nullptr);
 }
 
+// As thread-locals with a destructor would not: registering that takes memory, which may be what ran out.
+TEST(CInterface, a_threads_last_error_outlives_its_thread_locals) {
+  static pthread_key_t key;
+  static std::string seen;
+  ASSERT_EQ(pthread_key_create(&key, [](void*) { seen = lockstep_last_error(); }), 0);
+  std::thread([] {
+    pthread_setspecific(key, &key);
+    EXPECT_EQ(lockstep_model_inputs(nullptr), 0u);
+    EXPECT_EQ(lockstep_compile(nullptr, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  }).join();
+  EXPECT_EQ(seen, "model: found a null pointer, expected a handle; check the status of lockstep_model_load");
+  pthread_key_delete(key);
+}
+
+TEST(CInterface, long_messages_end_at_a_whole_character) {
+  for (const std::size_t shift : {0u, 1u}) {
+    std::string path(shift, 'x');
+    while (path.size() < 2000) path += "\u00f6";
+    lockstep_model* model = nullptr;
+    EXPECT_EQ(lockstep_model_load(path.c_str(), nullptr, &model), LOCKSTEP_BAD_FILE);
+    const std::string message = lockstep_last_error();
+    const std::size_t kept = 1019 - (1019 - shift) % 2;
+    EXPECT_EQ(message, path.substr(0, kept) + " ...");
+  }
+}
+
+TEST(CInterface, names_of_files_and_activations_that_cannot_be_are_the_callers) {
+  lockstep_model* model = nullptr;
+  lockstep_plan* plan = nullptr;
+  EXPECT_EQ(lockstep_model_load("", nullptr, &model), LOCKSTEP_BAD_FILE);
+  EXPECT_STREQ(lockstep_last_error(), "path: found \"\", expected the name of a file");
+  EXPECT_EQ(lockstep_plan_load("", &plan), LOCKSTEP_BAD_FILE);
+  EXPECT_STREQ(lockstep_last_error(), "path: found \"\", expected the name of a file");
+  for (const char* activations : {"bogus", "relu,linear", "relu,relu,linearr", "tanh,tanh,linear"}) {
+    const lockstep_load_options options{sizeof options, activations, nullptr};
+    EXPECT_EQ(lockstep_model_load(kOcean.c_str(), &options, &model), LOCKSTEP_INVALID_ARGUMENT) << activations;
+    EXPECT_THAT(lockstep_last_error(), HasSubstr("options.activations"));
+  }
+  const lockstep_load_options options{sizeof options, nullptr, "bogus"};
+  EXPECT_EQ(lockstep_model_load(kOcean.c_str(), &options, &model), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("expected one of identity, linear, relu, "));
+}
+
 // The inner points of a field with halos, features first: in[feature][row][column].
 TEST(CInterface, slices_have_the_bits_of_single_evaluations) {
   lockstep_plan* plan = compile(kOcean, LOCKSTEP_FLOAT32);
@@ -220,6 +264,31 @@ TEST(CInterface, slices_have_the_bits_of_single_evaluations) {
   EXPECT_THAT(lockstep_last_error(), HasSubstr("out: found memory that overlaps another slice of out"));
   EXPECT_EQ(lockstep_evaluate_slices_f32(plan, SIZE_MAX, 1, from, 0, 1, 1, at, kRow, 1, 1, nullptr, 0),
             LOCKSTEP_INVALID_ARGUMENT);
+  lockstep_plan_free(plan);
+}
+
+// A refusal leaves all results as they were, those of slices that fit as well.
+TEST(CInterface, every_slice_is_looked_at_before_the_first_is_computed) {
+  lockstep_plan* plan = compile(kOcean, LOCKSTEP_FLOAT64);
+  constexpr std::ptrdiff_t kWide = 5 * 32;  // a slice
+  for (const std::ptrdiff_t place : {std::ptrdiff_t{0}, kWide, 3 * kWide + 5}) {
+    std::vector<double> both = inputs<double>(20 * kWide);
+    const std::vector<double> before = both;
+    // In place at first and an element on in the next; a slice after its own and on it; after it, and on its last row.
+    const std::ptrdiff_t step = place == 0 ? 2 * kWide + 1 : kWide + 20;
+    EXPECT_EQ(lockstep_evaluate_slices_f64(plan, 3, 5, both.data(), 2 * kWide, 32, 1, both.data() + place, step, 32, 1,
+                                           nullptr, 0),
+              LOCKSTEP_INVALID_ARGUMENT)
+        << place;
+    EXPECT_THAT(lockstep_last_error(), HasSubstr("out"));
+    EXPECT_EQ(both, before) << place;
+  }
+  std::vector<double> both = inputs<double>(20 * kWide);
+  EXPECT_EQ(lockstep_evaluate_slices_f64(plan, 2, 5, both.data(), 2 * kWide, 32, 1, both.data(), 2 * kWide + 1, 32, 1,
+                                         nullptr, 0),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(),
+              HasSubstr("out (slice 1, counted from 0): found memory that overlaps in (slice 1, counted from 0)"));
   lockstep_plan_free(plan);
 }
 
