@@ -1,4 +1,5 @@
 // The C interface: the library's bits through the host's strides, and every misuse answered by a status and words.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <thread>
@@ -405,6 +407,26 @@ TEST(CInterface, reads_a_classifier_without_its_labels) {
   EXPECT_STREQ(port.name, "probabilities");
   EXPECT_EQ(port.features, 3u);
   lockstep_model_free(model);
+}
+#endif
+
+#ifdef LOCKSTEP_TEST_LIBRARY
+// A copy of the library that has no readers beside it.
+TEST(CInterface, without_readers_a_way_for_any_net_is_named) {
+  const std::string folder = ::testing::TempDir() + "/lockstep_c_alone";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(LOCKSTEP_TEST_LIBRARY, folder + "/alone.so",
+                             std::filesystem::copy_options::overwrite_existing);
+  void* const library = dlopen((folder + "/alone.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto load = reinterpret_cast<decltype(&lockstep_model_load)>(dlsym(library, "lockstep_model_load"));
+  const auto last_error = reinterpret_cast<decltype(&lockstep_last_error)>(dlsym(library, "lockstep_last_error"));
+  const std::string path = kExported + "graph_ports_dynamo.onnx";
+  lockstep_model* model = nullptr;
+  EXPECT_EQ(load(path.c_str(), nullptr, &model), LOCKSTEP_UNSUPPORTED);
+  EXPECT_THAT(last_error(), HasSubstr("or turn the model into a plan file, lockstep compile " + path +
+                                      " -o net.plan, and give that to lockstep_plan_load"));
+  std::filesystem::remove_all(folder);
 }
 #endif
 

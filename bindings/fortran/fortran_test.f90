@@ -7,7 +7,7 @@ program fortran_test
   use packed_points, only: packed_temperature
   implicit none
   integer, parameter :: n = 70
-  type(lockstep_model) :: model
+  type(lockstep_model) :: model, never_loaded, two_ports
   type(lockstep_plan) :: plan, plan64
   type(lockstep_device_plan) :: device_plan
   real(real32), target :: xd(3, n), yd(3, n)
@@ -25,6 +25,7 @@ program fortran_test
   complex(real32), target :: z(3, n)
   real(real32), target :: both(7, 2 * n), both3(6, 7, 10), shifted(3, 7, 11), both4(6, 7, 5, 2), shifted4(3, 7, 5, 3)
   real(real32), pointer :: from_zero(:, :)
+  real(real32), allocatable, target :: unallocated(:, :)
   character(300) :: message
   character(4096) :: path
   integer :: i, j, stat, claims
@@ -231,7 +232,14 @@ program fortran_test
   call claim(all(both(5:1:-2, 2::2) == y), 'pointers, from whatever bounds')
   from_zero => null()
   call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(from_zero)], stat=stat, errmsg=message)
-  call claim(stat == lockstep_invalid_argument .and. index(message, 'y "y": found 0 features') == 1, 'no array is refused')
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y "y": found an array that is not all') == 1, &
+             'no array is refused')
+  call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(unallocated)], stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y "y": found an array that is not all') == 1, &
+             'one that is not allocated too')
+  call plan%evaluate(x, y(1:0, :), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y: found 0 features along dimension 1, expected 3; al') &
+             == 1, 'no features may be an array that is not allocated')
   call plan%evaluate_ports([lockstep_array(xd, 7)], [lockstep_array(yd)], stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'found feature_dimension 7, expected 1 or 2') > 0, &
              'a feature dimension that is none is named')
@@ -240,6 +248,17 @@ program fortran_test
     call plan%evaluate_ports([lockstep_array(xd)], [lockstep_array(from_zero)], stat=stat, errmsg=message)
     call claim(stat == lockstep_invalid_argument .and. index(message, 'found neighbours 5 bytes apart, expected a mult') > 0, &
                'components at odd places are refused')
+  end if
+
+  call plan64%compile(never_loaded, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'call model%load first') > 0, 'a model must be loaded')
+  call two_ports%load(path(:index(path, '/', back=.true.)) // 'exported/graph_ports_dynamo.onnx', stat=stat, errmsg=message)
+  if (stat /= lockstep_unsupported) then  ! as in builds that read no ONNX
+    call plan64%compile(two_ports, precision=lockstep_float64)
+    call plan64%evaluate(x64, y64, stat=stat, errmsg=message)
+    call claim(stat == lockstep_invalid_argument .and. index(message, 'plan: found 2 input ports, expected one; ') == 1 .and. &
+               index(message, 'evaluate_ports') > 0, 'arrays are not blamed for ports')
+    call two_ports%free()
   end if
 
   call model%input_range(1, low, high)

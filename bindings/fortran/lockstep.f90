@@ -91,7 +91,7 @@ module lockstep
     private
     type(c_ptr) :: data = c_null_ptr
     integer(c_intptr_t) :: sample_stride = 0, feature_stride = 1
-    integer(c_int) :: samples = 0, features = 0, precision = lockstep_float32
+    integer(c_int) :: samples = 0, features = 0, precision = lockstep_float32  ! samples below 0: no array
     integer(c_int) :: feature_dimension = 1  ! as given
     integer(c_intptr_t) :: odd_bytes = 0     ! a step between neighbours that is no whole number of elements
   end type
@@ -533,6 +533,7 @@ contains
     type(compile_options) :: options
     type(c_ptr) :: handle
     integer(c_int) :: status
+    if (.not. loaded(model, stat, errmsg)) return
     options = compile_options(c_sizeof(options), int(lockstep_float32, c_int), c_null_ptr, 0_c_int)
     if (present(precision)) options%precision = int(precision, c_int)
     if (present(cpu_target)) then
@@ -544,6 +545,15 @@ contains
     if (status == lockstep_ok) call take(self, handle)
     call answer(status, stat, errmsg)
   end subroutine
+
+  logical function loaded(model, stat, errmsg)
+    type(lockstep_model), intent(in) :: model
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    loaded = c_associated(model%handle)
+    if (.not. loaded) call refuse('model: found none, expected a loaded one; call model%load first and look at its stat', &
+                                  stat, errmsg)
+  end function
 
   ! Loads a plan file made by `lockstep compile`.
   subroutine plan_load(self, path, stat, errmsg)
@@ -601,6 +611,7 @@ contains
     type(device_options) :: options
     type(c_ptr) :: handle
     integer(c_int) :: status
+    if (.not. loaded(model, stat, errmsg)) return
     options = device_options(c_sizeof(options), int(lockstep_float32, c_int), 0_c_int)
     if (present(precision)) options%precision = int(precision, c_int)
     if (present(device)) options%device = int(device, c_int)
@@ -1057,6 +1068,7 @@ contains
     real(c_float), intent(in), pointer :: a(:)
     integer :: i
     array%precision = lockstep_float32
+    if (.not. associated(a)) array%samples = -1_c_int
     if (.not. associated(a)) return
     array%samples = 1_c_int
     array%features = size(a, kind=c_int)
@@ -1074,6 +1086,7 @@ contains
     f = chosen(feature_dimension)
     array%precision = lockstep_float32
     array%feature_dimension = int(f, c_int)
+    if (.not. associated(a)) array%samples = -1_c_int
     if (f < 1 .or. f > 2 .or. .not. associated(a)) return
     array%samples = size(a, 3 - f, c_int)
     array%features = size(a, f, c_int)
@@ -1092,6 +1105,7 @@ contains
     real(c_double), intent(in), pointer :: a(:)
     integer :: i
     array%precision = lockstep_float64
+    if (.not. associated(a)) array%samples = -1_c_int
     if (.not. associated(a)) return
     array%samples = 1_c_int
     array%features = size(a, kind=c_int)
@@ -1109,6 +1123,7 @@ contains
     f = chosen(feature_dimension)
     array%precision = lockstep_float64
     array%feature_dimension = int(f, c_int)
+    if (.not. associated(a)) array%samples = -1_c_int
     if (f < 1 .or. f > 2 .or. .not. associated(a)) return
     array%samples = size(a, 3 - f, c_int)
     array%features = size(a, f, c_int)
@@ -1247,6 +1262,12 @@ contains
                     text(int(arrays(i)%feature_dimension)) // ', expected 1 or 2', stat, errmsg)
         return
       end if
+      if (arrays(i)%samples < 0) then
+        call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found an array that is not allocated, or ' // &
+                    'a pointer to none, expected ' // text(port_features(self%handle, direction, i)) // ' features', &
+                    stat, errmsg)
+        return
+      end if
       if (arrays(i)%odd_bytes /= 0) then
         call refuse(name // ' "' // port_name(self%handle, direction, i) // '": found neighbours ' // &
                     text(int(arrays(i)%odd_bytes)) // ' bytes apart, expected a multiple of ' // &
@@ -1308,6 +1329,8 @@ contains
       call refuse('plan: found an empty one, expected a compiled one; call plan%compile first', stat, errmsg)
       return
     end if
+    if (.not. one_port(self, 0_c_int, 'input', stat, errmsg)) return
+    if (.not. one_port(self, 1_c_int, 'output', stat, errmsg)) return
     if (f < 1 .or. f > size(x_shape)) then
       call refuse('feature_dimension: found ' // text(f) // ', expected 1 to ' // text(size(x_shape)), stat, errmsg)
       return
@@ -1327,7 +1350,10 @@ contains
       integer :: d
       one_fits = .false.
       if (array_shape(f) /= features) then
-        if (size(x_shape) == 1) then
+        if (array_shape(f) == 0) then
+          call refuse(name // ': found 0 features along dimension ' // text(f) // ', expected ' // text(features) // &
+                      '; allocate it first, if it is not', stat, errmsg)
+        else if (size(x_shape) == 1) then
           call refuse(name // ': found ' // text(array_shape(f)) // ' features in an array of rank 1, which is one ' // &
                       'sample, expected ' // text(features) // '; give samples a dimension of their own', stat, errmsg)
         else
@@ -1345,6 +1371,19 @@ contains
       end do
       one_fits = .true.
     end function
+  end function
+
+  logical function one_port(self, direction, name, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    integer(c_int), intent(in) :: direction
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: ports
+    ports = int(c_plan_ports(self%handle, direction))
+    one_port = ports == 1
+    if (.not. one_port) call refuse('plan: found ' // text(ports) // ' ' // name // ' ports, expected one; give an array ' // &
+                                    'for each: evaluate_ports, jvp_ports, vjp_ports', stat, errmsg)
   end function
 
   ! Whether no slab of y along dimension d lies in the way of another slab of x, which the caller is told. Strides and the
