@@ -87,7 +87,7 @@ constexpr std::string_view kEvaluate = R"(
 }
 /* The same for `samples` samples: feature i of sample s lies at in[s * in_sample_stride + i * in_feature_stride], and
  * out likewise; strides count numbers. out may be in itself (same strides) or share nothing with it. */
-@CALL void $evaluate_batch~({WEIGHT_ARGUMENT}size_t samples,
+@BATCH void $evaluate_batch~({WEIGHT_ARGUMENT}size_t samples,
     const {T} *in, ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride,
     {T} *out, ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride) {
   {T} a[@WIDEST * @TILE], b[@WIDEST * @TILE];

@@ -48,7 +48,7 @@ constexpr std::string_view kC = R"(
 {UNUSED}{LOAD}{CALLS}{STORE}}
 /* The same for `samples` samples: feature i of sample s of a port lies at port[s * sample_stride + i * feature_stride];
  * strides count numbers. An output may be an input itself (same strides) or share nothing with it. */
-@CALL void $evaluate_batch~({WEIGHT_ARGUMENT}size_t samples{STRIDED_PORTS}) {
+@BATCH void $evaluate_batch~({WEIGHT_ARGUMENT}size_t samples{STRIDED_PORTS}) {
   {T} v[@ROWS * @TILE];
 {BATCH_UNUSED}  for (; samples >= @TILE; samples -= @TILE) {
 {TILE_LOAD}{TILE_CALLS}{TILE_STORE}{ADVANCE_TILE}  }
