@@ -485,26 +485,34 @@ int main(void) {
 
 TEST(ExportedHeader, two_nets_in_one_function_take_the_stack_that_is_stated) {
   const Folder folder;
-  const Model model = load(std::string(LOCKSTEP_TEST_DATA) + "/ocean_relu_32_128_128_31.safetensors");
-  const std::string text = export_header(model, {.name = "one"}).text;
-  EXPECT_THAT(text, HasSubstr("A batch takes at most 46 kB of stack in double and 25 kB in float, one sample 6 kB."));
-  EXPECT_THAT(export_header(model, {.language = HeaderLanguage::cuda, .name = "net"}).text, Not(HasSubstr("stack")));
-  folder.write("one.h", text);
-  folder.write("two.h", export_header(model, {.name = "two"}).text);
+  const Model ocean = load(std::string(LOCKSTEP_TEST_DATA) + "/ocean_relu_32_128_128_31.safetensors");
+  const Model qlknn = load(std::string(LOCKSTEP_TEST_DATA) + "/qlknn_7_11_tanh_10_133x5_8.safetensors");
+  const std::string one = export_header(ocean, {.name = "one"}).text, two = export_header(qlknn, {.name = "two"}).text;
+  EXPECT_THAT(one, HasSubstr("A batch takes at most 46 kB of stack in double and 25 kB in float, one sample 6 kB."));
+  EXPECT_THAT(two, HasSubstr("A batch takes at most 51 kB of stack in double and 28 kB in float, one sample 7 kB."));
+  EXPECT_THAT(export_header(ocean, {.language = HeaderLanguage::cuda, .name = "net"}).text, Not(HasSubstr("stack")));
+  folder.write("one.h", one);
+  folder.write("two.h", two);
   folder.write("stack.c", kTwoNets);
+  std::vector<std::string> commands;
   for (const char* options : {" -O0", " -O2 -march=native", " -O3 -march=native"}) {
-    ASSERT_EQ(folder.run(LOCKSTEP_TEST_CC + std::string(options) +
-                         " -Wall -Wextra stack.c -o stack -lm -lpthread && ./stack"),
-              0)
-        << folder.messages();
+    commands.push_back(LOCKSTEP_TEST_CC + std::string(options));
+  }
+  for (const char* clang : {"clang", "clang-14"}) {  // which would add up what it puts into one function
+    if (folder.run("command -v " + std::string(clang)) != 0) continue;
+    commands.push_back(clang + std::string(" -O2 -march=native"));
+    break;
+  }
+  for (const std::string& command : commands) {
+    ASSERT_EQ(folder.run(command + " -Wall -Wextra stack.c -o stack -lm -lpthread && ./stack"), 0) << folder.messages();
     std::istringstream numbers(folder.messages());
     int nothing = 0, in_double = 0, in_float = 0, alone = 0;
     numbers >> nothing >> in_double >> in_float >> alone;
     ASSERT_TRUE(numbers) << folder.messages();
-    EXPECT_LE(in_double - nothing, 46 * 1024) << options;
-    EXPECT_GT(in_double - nothing, 30 * 1024) << options;
-    EXPECT_LE(in_float - nothing, 25 * 1024) << options;
-    EXPECT_LE(alone - nothing, 6 * 1024) << options;
+    EXPECT_GT(in_double - nothing, 36 * 1024) << command;
+    EXPECT_LE(in_double - nothing, 51 * 1024) << command;
+    EXPECT_LE(in_float - nothing, 28 * 1024) << command;
+    EXPECT_LE(alone - nothing, 6 * 1024) << command;
   }
 }
 
