@@ -142,7 +142,6 @@ class OdeTask : public TrainingTask<T> {
                     : frees                     ? StartsOf::fit
                     : given == 0                ? StartsOf::data
                                                 : StartsOf::data_and_file;
-    report.beside_nets = !this->starts_.empty();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
@@ -153,7 +152,8 @@ class OdeTask : public TrainingTask<T> {
                                       .component_weights = component_weights_,
                                       .error_size = file_.data.sigma.error_size(),
                                       .starts = given_.untrained,
-                                      .resets = resets_.untrained},
+                                      .resets = resets_.untrained,
+                                      .nets = ode::UncertaintyOptions::Nets::let_go},
                                      control_);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;

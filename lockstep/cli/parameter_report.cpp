@@ -16,7 +16,25 @@ bool is_at_bound(const ParameterReport& report, std::size_t i) {
   return !report.found.at_bound.empty() && report.found.at_bound[i] != ode::ParameterUncertainty::Bound::none;
 }
 
-bool has_errors(const ParameterReport& report) { return report.refused.empty() && report.found.undetermined.empty(); }
+// All that there are, or some: those of parameters that the data determine.
+bool has_errors(const ParameterReport& report) {
+  if (!report.refused.empty()) return false;
+  return report.found.undetermined.empty() ||
+         std::ranges::any_of(report.found.standard_errors, [](double error) { return !std::isnan(error); });
+}
+
+using Nets = ode::ParameterUncertainty::Nets;
+
+// How much of each parameter's effect the nets leave to it: "12 % of k, 80 % of q".
+std::string left_text(const ParameterReport& report) {
+  std::string text;
+  for (std::size_t i = 0; i < report.names.size(); ++i) {
+    const double left = report.found.left_by_nets[i];
+    if (std::isnan(left)) continue;
+    text += (text.empty() ? "" : ", ") + (left == 0 ? "nothing" : percent_text(left)) + " of " + report.names[i];
+  }
+  return text;
+}
 
 // Numbers to the second digit of their error.
 struct Rounding {
@@ -72,18 +90,20 @@ std::size_t places(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-const char* starts_text(StartsOf starts) {
+std::string starts_text(StartsOf starts, Nets nets) {
+  const bool let_go = nets == Nets::let_go;
+  const std::string weights = let_go ? ", weights of nets among them" : "";
   switch (starts) {
     case StartsOf::data:
-      return "; first points taken to be exact: phases = \"noisy\" trains them";
+      return weights + "; first points taken to be exact: phases = \"noisy\" trains them";
     case StartsOf::data_and_file:
-      return "; other first points taken to be exact: phases = \"noisy\" trains them";
+      return weights + "; other first points taken to be exact: phases = \"noisy\" trains them";
     case StartsOf::file:
-      return "";
+      return weights;
     case StartsOf::fit:
       break;
   }
-  return ", starts among them";
+  return let_go ? ", starts and weights of nets among them" : ", starts among them";
 }
 
 std::string strongest_text(const ParameterReport& report) {
@@ -98,6 +118,7 @@ std::string strongest_text(const ParameterReport& report) {
       first = i, second = j;
     }
   }
+  if (strongest < 0) return "no two parameters are determined";
   return "strongest correlation: " + report.names[first] + " with " + report.names[second] + ", " +
          fixed_text(correlation(first, second), 2);
 }
@@ -124,7 +145,7 @@ std::string to_csv(const ParameterReport& report) {
 void presuppose_fit(ParameterReport& report, const FitReport& fit) {
   const Unexplained found = unexplained(fit);
   if (report.names.empty() || !report.refused.empty() || found.outputs.empty()) return;
-  if (!found.all || !report.found.undetermined.empty()) {
+  if (!found.all || !has_errors(report)) {
     report.unexplained = found.text();
     return;
   }
@@ -152,9 +173,11 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
   const ode::ParameterUncertainty& found = report.found;
   for (const std::vector<double>& change : found.undetermined) {
     const bool jumps = report.jumps_at_states || !report.jumps.empty();
-    lines.push_back((jumps ? "to derivatives, which see no jump move, the data do not determine the parameters: "
-                           : "the data do not determine the parameters: ") +
-                    change_text(report, change) + (jumps ? " has no slope" : " leaves the fit as it is"));
+    const std::string before = jumps                        ? "to derivatives, which see no jump move, "
+                               : found.nets == Nets::let_go ? "beside nets that can make up for it, "
+                                                            : "";
+    lines.push_back(before + "the data do not determine the parameters: " + change_text(report, change) +
+                    (jumps ? " has no slope" : " leaves the fit as it is"));
   }
   if (!report.unexplained.empty()) {
     lines.push_back("the fit explains little of some data, or nothing (" + report.unexplained +
@@ -167,7 +190,7 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
        (report.stated_errors
             ? " numbers and their sigma, reduced chi-square " + rounded_text(found.deviation * found.deviation, 3)
             : " numbers, deviation " + rounded_text(found.deviation, 3)) +
-       ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts));
+       ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts, found.nets));
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_at_bound(report, i)) continue;
     const bool low = report.found.at_bound[i] == ode::ParameterUncertainty::Bound::min;
@@ -175,7 +198,14 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
                     ": the errors of the others hold with it there");
   }
   if (report.stated_errors) append_misfit(found, lines);
-  if (report.beside_nets) tell("they hold given the nets as trained: what these could take over is not in them");
+  if (found.nets == Nets::as_trained) {
+    lines.push_back(
+        "errors and intervals are given the nets as they were trained, and not ones of the truth: what a net can take "
+        "over from a parameter is not in them");
+  }
+  if (found.nets == Nets::let_go) {
+    tell("they allow for what the nets could do instead, which leaves of the parameters' effects " + left_text(report));
+  }
   if (found.distance > kFarFromOptimum) {
     lines.push_back("not at the least sum of squares of whole trajectories: that lies about " +
                     rounded_text(found.distance, 2) + " standard errors away");
@@ -197,7 +227,8 @@ std::vector<std::string> table_lines(const ParameterReport& report) {
   std::vector<std::string> lines;
   if (has_errors(report)) {
     const bool correlated = count > 1 && count <= kMostCorrelated;
-    std::vector<std::vector<std::string>> cells{{"parameter", "estimate", "95 % interval"}};
+    std::vector<std::vector<std::string>> cells{
+        {"parameter", "estimate", report.found.nets == Nets::as_trained ? "95 % given the nets" : "95 % interval"}};
     if (correlated) {
       for (std::size_t j = 0; j + 1 < count; ++j) {
         cells[0].push_back((j == 0 ? "correlation with " : "") + report.names[j]);
@@ -208,6 +239,8 @@ std::vector<std::string> table_lines(const ParameterReport& report) {
       const std::string unit = i < report.units.size() && !report.units[i].empty() ? " " + report.units[i] : "";
       if (is_at_bound(report, i)) {
         cells.push_back({report.names[i], rounded_text(report.found.values[i], 6) + unit, "at its bound"});
+      } else if (std::isnan(report.found.standard_errors[i])) {
+        cells.push_back({report.names[i], rounded_text(report.found.values[i], 6) + unit, "not determined"});
       } else {
         cells.push_back({report.names[i],
                          rounded(report.found.values[i]) + " +- " + rounded(report.found.standard_errors[i]) + unit,

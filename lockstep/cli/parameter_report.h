@@ -24,7 +24,6 @@ struct ParameterReport {
   std::vector<std::string> jumps;   // those that move a jump: derivatives do not see what that does
   bool jumps_at_states = false;     // the right-hand side does, which derivatives do not see either
   StartsOf starts = StartsOf::fit;
-  bool beside_nets = false;    // nets are trained as well
   bool stated_errors = false;  // sigma is the size of measurement errors, not their ratio
 };
 

@@ -40,13 +40,14 @@ TEST(ParameterReport, rounds_each_number_to_the_second_digit_of_its_error) {
 TEST(ParameterReport, says_what_its_figures_hold_for) {
   ParameterReport report = two();
   report.starts = StartsOf::data;
-  report.beside_nets = true;
+  report.found.nets = ode::ParameterUncertainty::Nets::as_trained;
   report.found.distance = 2.345;
   EXPECT_THAT(
       note_lines(report),
       ElementsAre("errors by Gauss-Newton from 42 numbers, deviation 4.93, 4 unknowns; first points taken to be "
                   "exact: phases = \"noisy\" trains them",
-                  "they hold given the nets as trained: what these could take over is not in them",
+                  "errors and intervals are given the nets as they were trained, and not ones of the truth: what a net "
+                  "can take over from a parameter is not in them",
                   "not at the least sum of squares of whole trajectories: that lies about 2.3 standard errors "
                   "away"));
 }
@@ -62,6 +63,30 @@ TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
   EXPECT_EQ(to_csv(report),
             "name,value,standard_error,lower,upper,correlation_a,correlation_rate\n"
             "a,0.48119903,nan,nan,nan,nan,nan\nrate,-1234.5,nan,nan,nan,nan,nan\n");
+}
+
+TEST(ParameterReport, says_so_where_nets_stay_as_trained_and_what_they_leave_where_not) {
+  ParameterReport report = two();
+  report.found.nets = ode::ParameterUncertainty::Nets::as_trained;
+  EXPECT_THAT(table_lines(report)[0], HasSubstr("estimate  95 % given the nets  correlation"));
+  EXPECT_THAT(note_lines(report, Notes::harms), ElementsAre(HasSubstr("not ones of the truth")));
+  report.found.nets = ode::ParameterUncertainty::Nets::let_go;
+  report.found.left_by_nets = {0.1234, 0};
+  report.found.undetermined = {{0, -1234.5}};
+  report.found.correlations.assign(4, std::nan(""));
+  report.found.standard_errors[1] = report.found.lower[1] = report.found.upper[1] = std::nan("");
+  EXPECT_THAT(
+      table_lines(report),
+      ElementsAre(
+          HasSubstr("95 % interval"), HasSubstr("0.481 +- 0.035  0.410 to 0.552"),
+          ::testing::MatchesRegex("rate +-1234.5  not determined"),
+          "beside nets that can make up for it, the data do not determine the parameters: rate 1 % down leaves "
+          "the fit as it is",
+          "errors by Gauss-Newton from 42 numbers, deviation 4.93, 4 unknowns, starts and weights of nets among "
+          "them",
+          "they allow for what the nets could do instead, which leaves of the parameters' effects 12 % of a, "
+          "nothing of rate"));
+  EXPECT_EQ(note_lines(report, Notes::harms).size(), 1u);
 }
 
 TEST(ParameterReport, without_a_fit_there_are_no_errors) {

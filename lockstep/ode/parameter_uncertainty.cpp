@@ -3,24 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/hash.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/data_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
-#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/detail/known_states.h"
 #include "lockstep/ode/detail/least_squares.h"
+#include "lockstep/ode/detail/linearised.h"
 #include "lockstep/ode/detail/opened_parameters.h"
 #include "lockstep/ode/detail/start_solver.h"
-#include "lockstep/ode/differentiable_tile.h"
+#include "lockstep/ode/detail/weight_columns.h"
 #include "lockstep/ode/sensitivity.h"
 
 namespace lockstep::ode {
@@ -31,65 +29,32 @@ namespace {
   throw Error(kind, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
-// A right-hand side at other weights than its own.
-class AtWeights final : public detail::KnotsOfInner {
- public:
-  AtWeights(Rhs inner, std::span<const double> weights)
-      : KnotsOfInner(std::move(inner)), weights_(weights.begin(), weights.end()) {}
-
-  std::size_t components() const override { return inner_->components(); }
-  std::size_t parameters() const override { return inner_->parameters(); }
-  std::string description() const override { return inner_->description(); }
-  std::string digest() const override {
-    return ContentHash().add("weights").add(inner_->digest()).add(std::span<const double>(weights_)).hex();
-  }
-  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
-    return lower_differentiable<float>(*this, target);
-  }
-  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
-    return lower_differentiable<double>(*this, target);
-  }
-  std::vector<double> weights() const override { return weights_; }
-  std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
-    return with_weights(inner_->differentiable_f32(target));
-  }
-  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return with_weights(inner_->differentiable_f64(target));
-  }
-  std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
-    return with_weights(inner_->directional_f32(target));
-  }
-  std::shared_ptr<DifferentiableTile<double>> directional_f64(CpuTarget target) const override {
-    return with_weights(inner_->directional_f64(target));
-  }
-
- private:
-  template <class T>
-  std::shared_ptr<DifferentiableTile<T>> with_weights(std::shared_ptr<DifferentiableTile<T>> tile) const {
-    if (tile) tile->set_weights(std::vector<T>(weights_.begin(), weights_.end()));
-    return tile;
-  }
-  std::vector<double> weights_;
-};
-
 // What counts as none, relative to the effect that it is a part of.
 double smallest_effect(const Options& options) {
   return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
 }
 
-// Rows [by trained parameter..., residual] that stand for all of the data, and what was counted on the way.
+// What nets leave of a parameter's effect counts as none below this: their columns are good to a tenth of it.
+constexpr double kLeftByNets = 10 * detail::kColumnsAreGoodTo;
+
+// Rows [by weight of nets that are let go..., by trained parameter..., residual] that stand for all of the data, and
+// what was counted on the way.
 struct Reduced {
   detail::Rows rows;
-  std::vector<double> squares;  // [trained parameter], of derivatives at fixed starts
+  std::vector<double> squares;  // [trained parameter], of derivatives at fixed starts and nets
   double loss = 0;
   std::size_t numbers = 0, starts = 0;  // starts: those that the data determine, given the parameters
+  bool failed = false;                  // some solve with other weights: their columns say nothing
 };
 
 class Reduction {
  public:
-  Reduction(Rhs rhs, std::span<const TrainedParameter> trained, const TrajectoryData& data, Options options,
-            const UncertaintyOptions& uncertainty, const RunControl& control)
+  // `let_go`: weights of nets that are unknowns.
+  Reduction(Rhs rhs, std::span<const TrainedParameter> trained, std::span<const double> let_go,
+            const TrajectoryData& data, Options options, const UncertaintyOptions& uncertainty,
+            const RunControl& control)
       : rhs_(std::move(rhs)),
+        let_go_(let_go),
         trained_(trained),
         data_(data),
         options_(std::move(options)),
@@ -100,7 +65,7 @@ class Reduction {
         free_(starts_.empty() ? 0 : components_),
         weights_(uncertainty.component_weights),
         control_(control) {
-    result_.rows.columns = trained.size() + 1;
+    result_.rows.columns = let_go.size() + trained.size() + 1;
     result_.squares.resize(trained.size());
     if (!given_) return;
     by_parameter_of_starts_ = detail::starts_by_parameter(*given_, data_);
@@ -109,7 +74,8 @@ class Reduction {
 
   // Some tiles of equally long trajectories at a time, whose derivatives take at most 256 MB where one tile's do.
   Reduced all() {
-    const std::size_t tile = 32 * sizeof(double) * data_.points(components_) * components_ * (free_ + trained_.size());
+    const std::size_t tile =
+        32 * sizeof(double) * data_.points(components_) * components_ * (free_ + let_go_.size() + trained_.size());
     const std::size_t together = 32 * std::clamp<std::size_t>((std::size_t{1} << 28) / tile, 1, 32);
     std::vector<std::uint32_t> some;
     for (std::size_t i = 0; i < data_.trajectories; ++i) {
@@ -138,6 +104,12 @@ class Reduction {
     }
     const DirectionalDerivatives found = solve_along(problem, directions(some), options_, control_);
     const detail::DataRows rows(data, components_);
+    by_weights_.assign(found.states.size() * let_go_.size(), 0.0);
+    if (!let_go_.empty() && !result_.failed) {
+      auto columns = detail::weight_columns(problem, let_go_, options_, control_);
+      result_.failed = !columns.has_value();
+      if (columns) by_weights_ = *std::move(columns);
+    }
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (found.records[i].status == Status::success) add(data, rows, problem, found, i, some.front() + i);
     }
@@ -168,14 +140,14 @@ class Reduction {
     return of;
   }
 
-  // A trajectory's rows [by start..., by trained parameter..., residual]. Those that its start is found from are
-  // taken out: what remains below them says all about the parameters.
+  // A trajectory's rows [by start..., by weight..., by trained parameter..., residual]. Those that its start is found
+  // from are taken out: what remains below them says all about the others.
   void add(const TrajectoryData& data, const detail::DataRows& rows, const Problem& problem,
            const DirectionalDerivatives& found, std::size_t trajectory, std::size_t of_all) {
-    const std::size_t n = components_, m = rhs_->parameters();
+    const std::size_t n = components_, m = rhs_->parameters(), first_trained = free_ + let_go_.size();
     // By parameters, of the start of component c.
     const auto by_parameters = [&](std::size_t c) { return by_parameter_of_starts_.data() + (of_all * n + c) * m; };
-    detail::MeasuredRows measured{{free_ + trained_.size() + 1}, free_, {}};
+    detail::MeasuredRows measured{{first_trained + trained_.size() + 1}, free_, {}};
     std::vector<double> row(measured.rows.columns);
     const double* const states = data.states.data() + rows.first(trajectory) * n;
     const auto push = [&](std::size_t at, double state) {
@@ -191,7 +163,7 @@ class Reduction {
       std::fill(row.begin(), row.end(), 0.0);
       if (!is_given(c)) row[c] = 1;
       for (std::size_t j = 0; j < trained_.size() && is_given(c); ++j) {
-        row[free_ + j] = by_parameters(c)[trained_[j].parameter];
+        row[first_trained + j] = by_parameters(c)[trained_[j].parameter];
       }
       push(c, problem.initial_states[trajectory * n + c]);
     }
@@ -199,8 +171,10 @@ class Reduction {
       for (std::size_t c = 0; c < n; ++c) {
         const std::size_t at = (trajectory * (rows.points(trajectory) - 1) + point - 1) * n + c;
         if (std::isnan(states[point * n + c])) continue;
-        const std::size_t count = free_ + trained_.size();
-        std::copy_n(found.by_direction.begin() + static_cast<std::ptrdiff_t>(at * count), count, row.begin());
+        const double* const by = found.by_direction.data() + at * (free_ + trained_.size());
+        std::copy_n(by, free_, row.begin());
+        std::copy_n(by_weights_.data() + at * let_go_.size(), let_go_.size(), row.data() + free_);
+        std::copy_n(by + free_, trained_.size(), row.data() + first_trained);
         push(point * n + c, found.states[at]);
       }
     }
@@ -213,7 +187,7 @@ class Reduction {
       const double residual = own.at(i, own.columns - 1);
       result_.loss += residual * residual;
       for (std::size_t j = 0; j < trained_.size(); ++j) {
-        const double effect = own.at(i, free_ + j);
+        const double effect = own.at(i, free_ + let_go_.size() + j);
         result_.squares[j] += effect * effect;
       }
     }
@@ -226,6 +200,7 @@ class Reduction {
   bool is_given(std::size_t component) const { return given_ && given_->has(component); }
 
   Rhs rhs_;
+  std::span<const double> let_go_;
   std::span<const TrainedParameter> trained_;
   const TrajectoryData& data_;
   Options options_;
@@ -234,6 +209,7 @@ class Reduction {
   const std::vector<Reset>& resets_;
   std::vector<double> by_parameter_of_starts_;  // [trajectory][component][parameter]
   std::vector<double> given_states_;            // [trajectory][component], where nothing is free
+  std::vector<double> by_weights_;              // detail::weight_columns() of some trajectories
   std::size_t components_, free_;
   std::span<const double> weights_;  // [component], or none
   const RunControl& control_;
@@ -266,96 +242,129 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   }
 }
 
-// Least squares linearised about the fit, of some of the parameters; the others stay.
-struct Linearised {
-  std::vector<std::vector<double>> undetermined;  // where there are any, nothing else
-  std::vector<double> errors;                     // [parameter], for measurements of deviation 1
-  std::vector<double> step;                       // [parameter], to the least sum of squares
-  std::vector<double> correlations;               // [parameter][parameter]
-};
-
-// Columns of `kept` and the last are taken of all.
-Linearised linearise(const Reduced& reduced, const std::vector<std::size_t>& kept, const std::vector<double>& values,
-                     double smallest) {
-  const detail::Rows& all = reduced.rows;
-  const std::size_t count = kept.size();
-  detail::Rows rows{count + 1};
-  for (std::size_t i = 0; i < all.count(); ++i) {
-    for (const std::size_t column : kept) rows.numbers.push_back(all.at(i, column));
-    rows.numbers.push_back(all.at(i, all.columns - 1));
-  }
-  if (count + 1 != all.columns) detail::reduce(rows);
-  Linearised result;
-  // In units of each parameter's own effect at fixed starts: where free ones take up all of it, nothing is left.
-  detail::Rows triangle{count, std::vector<double>(count * count)};
-  std::vector<double> effect(count), residual(count);
-  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) residual[i] = rows.at(i, count);
-  for (std::size_t j = 0; j < count; ++j) {
-    const double square = reduced.squares[kept[j]];
-    effect[j] = square == 0 ? 1 : std::sqrt(square);
-  }
-  for (std::size_t i = 0; i < std::min(count, rows.count()); ++i) {
-    for (std::size_t j = 0; j < count; ++j) triangle.at(i, j) = rows.at(i, j) / effect[j];
-  }
-  const detail::SingularValues found = detail::singular_values(std::move(triangle));
-  const auto size_of = [&](std::size_t i) { return values[kept[i]] == 0 ? 1 : std::abs(values[kept[i]]); };
-  for (std::size_t k = 0; k < count; ++k) {
-    if (found.values[k] > smallest * std::max(1.0, found.values[0])) continue;
-    std::vector<double> change(count);
-    double largest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      change[i] = found.right.at(i, k) / effect[i];
-      if (std::abs(change[i] / size_of(i)) > std::abs(largest)) largest = change[i] / size_of(i);
-    }
-    for (double& each : change) each /= largest;
-    result.undetermined.push_back(std::move(change));
-  }
-  if (!result.undetermined.empty()) return result;
-
-  std::vector<double> step(count), covariance(count * count);
-  for (std::size_t k = 0; k < count; ++k) {
-    const double square = found.values[k] * found.values[k];
-    double projection = 0;
-    for (std::size_t i = 0; i < count; ++i) projection += found.left.at(i, k) * residual[i];
-    for (std::size_t i = 0; i < count; ++i) {
-      step[i] += found.right.at(i, k) * projection / square;
-      for (std::size_t j = 0; j < count; ++j) {
-        covariance[i * count + j] += found.right.at(i, k) * found.right.at(j, k) / square;
-      }
-    }
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const double in_effects = std::sqrt(covariance[i * count + i]);
-    result.errors.push_back(in_effects / effect[i]);
-    result.step.push_back(step[i] / effect[i]);
-    for (std::size_t j = 0; j < count; ++j) {
-      result.correlations.push_back(
-          i == j ? 1 : covariance[i * count + j] / (in_effects * std::sqrt(covariance[j * count + j])));
-    }
-  }
-  return result;
+// How many weights of nets may be unknowns: two solves each, and numbers by their square to eliminate them.
+bool may_be_let_go(std::size_t weights, const TrajectoryData& data) {
+  constexpr std::size_t kMostWeights = 256;
+  constexpr double kMostWork = 5e9;
+  const auto squared = static_cast<double>(weights * weights);
+  return weights <= kMostWeights && static_cast<double>(data.states.size()) * squared <= kMostWork;
 }
 
-// Takes out of `free`, and notes, the parameters that a bound keeps from where the data would have them. Returns
-// whether there are any.
-bool hold_at_bounds(std::span<const TrainedParameter> trained, const Linearised& found, double size,
-                    std::vector<std::size_t>& free, ParameterUncertainty& result) {
-  constexpr double kAtBound = 0.01;  // standard errors
-  std::vector<std::size_t> rest;
+// The least squares that a report is made of.
+struct LeastSquares {
+  detail::Rows rows;            // [by trained parameter..., residual]
+  std::vector<double> effects;  // [trained parameter], of each by itself
+  double smallest = 0;          // what of an effect counts as none
+  double loss = 0;
+  std::size_t numbers = 0, others = 0;  // others: unknowns that are no parameters
+  bool stated = false;                  // errors are of the size that sigma says
+
+  std::size_t freedom(std::size_t parameters) const { return numbers - others - parameters; }
+  double student(std::size_t parameters) const {
+    return stated ? detail::kNormal95 : detail::student_t_95(freedom(parameters));
+  }
+};
+
+// The bound that keeps a parameter from where the data would have it, if there is one that it has come to: nearer than
+// a hundredth of the error it would have without bounds, and than a thousandth of the width between them, or of the way
+// from its start to the only one. (An optimiser comes ever nearer, and never gets there. The error alone would do where
+// it is small; where it is large all that there is would be near.)
+ParameterUncertainty::Bound bound_ahead(const TrainedParameter& of, double value, double error, double step) {
+  constexpr double kOfError = 0.01, kOfWidth = 1e-3;
+  const auto is_at = [&](double bound, const std::optional<double>& other) {
+    const double width = std::abs(other.value_or(of.start) - bound), way = std::abs(value - bound);
+    return way < kOfError * error && way <= kOfWidth * width;
+  };
+  if (of.min && step < 0 && is_at(*of.min, of.max)) return ParameterUncertainty::Bound::min;
+  if (of.max && step > 0 && is_at(*of.max, of.min)) return ParameterUncertainty::Bound::max;
+  return ParameterUncertainty::Bound::none;
+}
+
+// Takes parameters out of `free`, and notes them, that a bound keeps from where the data would have them, as far as
+// noise does not explain that: one after the other, the plainest first. Returns what the others are found to be.
+//
+// Without the bound the sum of squares would be less by g = (step / error)^2, error for measurements of deviation 1, as
+// that is how it rises along a parameter when all others follow. Where the truth lies within the bounds g is at most
+// sigma^2 chi^2 of one degree of freedom: the estimate is beyond by chance. It is taken for more where g exceeds the
+// 95 % of that, or with the size of errors from what the free fit leaves, of Student's t^2. Else the parameter stays an
+// unknown: its error, and what it adds to the others', is what it would be without bounds.
+detail::Linearised hold_at_bounds(std::span<const TrainedParameter> trained, const LeastSquares& of,
+                                  std::vector<std::size_t>& free, ParameterUncertainty& result) {
+  for (;;) {
+    detail::Linearised found = detail::linearise(of.rows, of.effects, free, result.values, of.smallest);
+    const auto freedom = static_cast<double>(of.freedom(found.rank));
+    const double size = of.stated ? 1 : std::sqrt(of.loss / freedom), t = of.student(found.rank);
+    double plainest = 0;
+    std::size_t place = free.size();
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      const std::size_t i = free[k];
+      const double gain = found.step[k] * found.step[k] / (found.errors[k] * found.errors[k]);
+      const double noise = of.stated ? 1 : std::max(0.0, of.loss - gain) / freedom;
+      const auto bound = bound_ahead(trained[i], result.values[i], size * found.errors[k], found.step[k]);
+      if (bound == ParameterUncertainty::Bound::none || !(gain > t * t * noise) || !(gain > plainest)) continue;
+      plainest = gain;
+      place = k;
+    }
+    if (place == free.size()) return found;
+    const std::size_t i = free[place];
+    result.at_bound[i] = bound_ahead(trained[i], result.values[i], size * found.errors[place], found.step[place]);
+    free.erase(free.begin() + static_cast<std::ptrdiff_t>(place));
+  }
+}
+
+// How far the step to the least sum of squares would lead, those held that stand at a bound and would go beyond.
+double distance(std::span<const TrainedParameter> trained, const LeastSquares& of, double size,
+                const detail::Linearised& found, std::vector<std::size_t> free, const ParameterUncertainty& result) {
+  std::vector<double> step = found.step, error = found.errors;
+  for (std::size_t k = free.size(); k-- > 0;) {
+    const auto bound = bound_ahead(trained[free[k]], result.values[free[k]], size * error[k], step[k]);
+    if (bound == ParameterUncertainty::Bound::none) continue;
+    free.erase(free.begin() + static_cast<std::ptrdiff_t>(k));
+    error.erase(error.begin() + static_cast<std::ptrdiff_t>(k));
+  }
+  if (free.size() != step.size()) {
+    step = detail::linearise(of.rows, of.effects, free, result.values, of.smallest).step;
+  }
+  double largest = 0;
   for (std::size_t k = 0; k < free.size(); ++k) {
-    const std::size_t i = free[k];
-    const double near = kAtBound * size * found.errors[k], value = result.values[i], step = found.step[k];
-    if (trained[i].min && value - *trained[i].min < near && step < 0) {
-      result.at_bound[i] = ParameterUncertainty::Bound::min;
-    } else if (trained[i].max && *trained[i].max - value < near && step > 0) {
-      result.at_bound[i] = ParameterUncertainty::Bound::max;
-    } else {
-      rest.push_back(i);
+    if (size * error[k] > 0 && std::isfinite(step[k]))
+      largest = std::max(largest, std::abs(step[k]) / (size * error[k]));
+  }
+  return largest;
+}
+
+// With the weights that were let go taken out, or as trained where that leaves no more numbers than unknowns.
+LeastSquares least_squares(Reduced reduced, std::size_t weights, const Options& options, const RunControl& control,
+                           ParameterUncertainty& result) {
+  const std::size_t count = reduced.squares.size();
+  LeastSquares of{
+      .smallest = smallest_effect(options), .loss = reduced.loss, .numbers = reduced.numbers, .others = reduced.starts};
+  for (const double square : reduced.squares) of.effects.push_back(std::sqrt(square));
+  detail::Rows without{count + 1};
+  for (std::size_t i = 0; i < reduced.rows.count(); ++i) {
+    for (std::size_t j = weights; j < reduced.rows.columns; ++j) without.numbers.push_back(reduced.rows.at(i, j));
+  }
+  if (weights != 0) {
+    const std::size_t found =
+        reduced.failed ? 0 : detail::eliminate(reduced.rows, weights, detail::kColumnsAreGoodTo, control);
+    if (found != 0 && of.numbers > of.others + found + count) {
+      result.nets = ParameterUncertainty::Nets::let_go;
+      std::vector<std::size_t> all(count);
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      const detail::Linearised given = detail::linearise(without, of.effects, all, result.values, of.smallest);
+      of.smallest = std::max(of.smallest, kLeftByNets);
+      of.others += found;
+      const detail::Linearised beside = detail::linearise(reduced.rows, of.effects, all, result.values, of.smallest);
+      for (std::size_t i = 0; i < count; ++i) {
+        const double share = std::isnan(beside.errors[i]) ? 0 : given.errors[i] / beside.errors[i];
+        result.left_by_nets.push_back(std::isnan(given.errors[i]) ? given.errors[i] : std::min(1.0, share));
+      }
+      without = std::move(reduced.rows);
     }
   }
-  const bool any = rest.size() != free.size();
-  free = std::move(rest);
-  return any;
+  detail::reduce(without);
+  of.rows = std::move(without);
+  return of;
 }
 
 }  // namespace
@@ -381,48 +390,39 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   }
   Options solve = options;
   solve.precision = Precision::f64;
-  Rhs at = own == 0 ? rhs : std::make_shared<AtWeights>(rhs, weights.first(own));
-  Reduced reduced = Reduction(std::move(at), trained, whole, solve, uncertainty, control).all();
-  result.numbers = reduced.numbers;
+  const Rhs at = own == 0 ? rhs : detail::at_weights(rhs, weights.first(own));
+  const bool lets_go = own != 0 && uncertainty.nets == UncertaintyOptions::Nets::let_go && may_be_let_go(own, data);
+  const std::span<const double> let_go = weights.first(lets_go ? own : 0);
+  if (own != 0) result.nets = ParameterUncertainty::Nets::as_trained;
+  LeastSquares of = least_squares(Reduction(at, trained, let_go, whole, solve, uncertainty, control).all(),
+                                  let_go.size(), options, control, result);
+  of.stated = uncertainty.error_size == ErrorSize::as_stated;
+  result.numbers = of.numbers;
   result.at_bound.assign(count, ParameterUncertainty::Bound::none);
-  const bool stated = uncertainty.error_size == ErrorSize::as_stated;
-  double size = 1;  // of errors, in units of sigma
-  std::size_t freedom = 0;
-  const auto count_unknowns = [&](std::size_t of_parameters) {
-    result.unknowns = of_parameters + reduced.starts;
-    if (result.numbers <= result.unknowns) {
-      refuse_uncertainty(ErrorKind::invalid_argument, "data", std::to_string(result.numbers) + " numbers to compare",
-                         "more than the " + std::to_string(result.unknowns) + " unknowns");
-    }
-    freedom = result.numbers - result.unknowns;
-    result.deviation = std::sqrt(reduced.loss / static_cast<double>(freedom));
-    if (!stated) size = result.deviation;
-  };
-  count_unknowns(count);
-
+  if (of.numbers <= of.others + count) {
+    refuse_uncertainty(ErrorKind::invalid_argument, "data", std::to_string(of.numbers) + " numbers to compare",
+                       "more than the " + std::to_string(of.others + count) + " unknowns");
+  }
   std::vector<std::size_t> free(count);  // parameters that are not held at a bound
   std::iota(free.begin(), free.end(), std::size_t{0});
-  Linearised found = linearise(reduced, free, result.values, smallest_effect(options));
-  if (found.undetermined.empty() && hold_at_bounds(trained, found, size, free, result)) {
-    count_unknowns(free.size());
-    found = linearise(reduced, free, result.values, smallest_effect(options));
-  }
+  const detail::Linearised found = hold_at_bounds(trained, of, free, result);
+  result.unknowns = of.others + found.rank;
+  result.deviation = std::sqrt(of.loss / static_cast<double>(of.freedom(found.rank)));
+  const double size = of.stated ? 1 : result.deviation;  // of errors, in units of sigma
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   result.standard_errors.assign(count, nothing);
   result.lower = result.upper = result.standard_errors;
   result.correlations.assign(count * count, nothing);
-  result.distance = nothing;
   for (const std::vector<double>& change : found.undetermined) {
     std::vector<double>& all = result.undetermined.emplace_back(count);
     for (std::size_t i = 0; i < free.size(); ++i) all[free[i]] = change[i];
   }
-  if (!result.undetermined.empty()) return result;
-
-  const double t = stated ? detail::kNormal95 : detail::student_t_95(freedom);
-  result.distance = 0;
+  result.distance = distance(trained, of, size, found, free, result);
+  const double t = of.student(found.rank);
   for (std::size_t k = 0; k < free.size(); ++k) {
     const std::size_t i = free[k];
     const double error = size * found.errors[k], value = result.values[i];
+    if (std::isnan(error)) continue;
     result.standard_errors[i] = error;
     result.lower[i] = value - t * error;
     result.upper[i] = value + t * error;
@@ -433,7 +433,6 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
     }
     if (trained[i].min) result.lower[i] = std::max(result.lower[i], *trained[i].min);
     if (trained[i].max) result.upper[i] = std::min(result.upper[i], *trained[i].max);
-    if (error > 0) result.distance = std::max(result.distance, std::abs(found.step[k]) / error);
     for (std::size_t l = 0; l < free.size(); ++l) {
       result.correlations[i * count + free[l]] = found.correlations[k * free.size() + l];
     }

@@ -28,20 +28,22 @@ struct UncertaintyOptions {
   // unknowns, and what the data have of them is a measurement.
   std::optional<GivenStarts> starts = {};
   std::vector<Reset> resets = {};  // likewise
+  // Whether the weights of nets in `rhs` stay where they are, or are unknowns as well: see ParameterUncertainty::nets.
+  enum class Nets { as_trained, let_go };
+  Nets nets = Nets::as_trained;
 };
 
 // Of least squares linearised about the fit (Gauss-Newton), measurement errors being independent and of one size, or of
 // sizes in the ratios that the data's sigma and component_weights = 1 / sigma^2 state. With J the derivatives of all
 // compared numbers, in units of their sigma, by the unknowns and s^2 = loss / (numbers - unknowns), the reduced
 // chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. States that nothing trained moves
-// and that are met exactly are no measurements: detail/known_states.h. Weights of nets are no unknowns here: what is
-// said holds given the net as it was trained.
+// and that are met exactly are no measurements: detail/known_states.h.
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
-  std::vector<double> standard_errors;  // these four are NaN where the data do not determine the parameters
-  // Whether a parameter has come to one of its bounds, and the data would have it beyond: nearer to the bound than a
-  // hundredth of the error it would have without bounds, the Gauss-Newton step leading out. It is no unknown then: the
-  // others' errors hold with it there, its own is NaN.
+  std::vector<double> standard_errors;  // these four are NaN of parameters that the data do not determine
+  // Whether a parameter has come to one of its bounds, and the data would have it beyond by more than noise explains
+  // (at 95 %). It is no unknown then: the others' errors hold with it there, its own is NaN. One that stands at a bound
+  // by chance, as it may where the data say little of it, stays an unknown.
   enum class Bound { none, min, max };
   std::vector<Bound> at_bound;  // [trained parameter]
   // 95 % by Student's t, or of errors as stated by the normal distribution. Of the positive law exp(x +- t error(x)),
@@ -51,14 +53,25 @@ struct ParameterUncertainty {
   std::vector<double> correlations;  // [trained parameter][trained parameter]
   double deviation = 0;              // s: of the measurements, in units of their sigma where weights state it
   std::size_t numbers = 0;           // compared, of trajectories that were solved to their end
-  std::size_t unknowns = 0;          // trained parameters, and starts
+  std::size_t unknowns = 0;          // trained parameters, starts and weights, as far as the data determine them
   // How far a Gauss-Newton step would lead: its largest part in standard errors. Well below 1 at an optimum; more says
   // that training ended before it, or had another loss.
   double distance = 0;
+  // Of the weights of nets, where `rhs` has any: whether they were unknowns, which UncertaintyOptions asks for. Errors
+  // are wrong of parameters whose part a net can take over, if it stays as it was trained: these differ by what the net
+  // makes up for. Nets stay as they are all the same that have more than 256 weights, or more than suits the numbers;
+  // whose weights and other unknowns are as many as the numbers; and where a solve fails with a weight changed by a
+  // thousandth. Combinations of weights whose effect is below 1e-4 of each one's own are no unknowns.
+  enum class Nets { none, as_trained, let_go };
+  Nets nets = Nets::none;
+  // [trained parameter], of let_go: the error with nets as trained over the one there is, which is how much of its
+  // effect on the data nets cannot imitate. 0: nothing, and below 1e-3 it counts as that.
+  std::vector<double> left_by_nets;
   // Changes of the parameters, [direction][trained parameter], that leave all compared numbers as they are, the largest
-  // of them 1 relative to its value: nothing where the data determine each parameter. A direction counts as such where
+  // of them 1 relative to its value: nothing where the data determine each parameter. Those that none of them changes
+  // are determined, and have their errors. A direction counts as such where
   // its effect is below 1e-10 of the largest, parameters taken in units of their own effects at fixed starts, or below
-  // the relative tolerance of adaptive solves, which is what they are good to. Free starts go along with it.
+  // the relative tolerance of adaptive solves, which is what they are good to. Free starts and nets go along with it.
   std::vector<std::vector<double>> undetermined;
 };
 

@@ -11,6 +11,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/ode/detail/least_squares.h"
 #include "lockstep/ode/differentiable_function.h"
+#include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/gradient_cases.h"
 
@@ -163,6 +164,16 @@ TEST(ParameterUncertainty, a_parameter_at_its_bound_is_no_unknown) {
   expect_near_each(far.standard_errors, without.standard_errors, 1e-5);
   EXPECT_THAT(far.at_bound, ::testing::Each(ParameterUncertainty::Bound::none));
   EXPECT_NEAR(far.upper[0] - far.values[0], 1.959964 * far.standard_errors[0], 1e-6);
+  // At a bound that cuts off half an error it stands by chance, four errors are not that: chi-square of one degree.
+  const double error = without.standard_errors[0];
+  const ParameterUncertainty by_chance = found(0.0, without.values[0] - 0.5 * error);
+  EXPECT_NEAR(by_chance.values[0], without.values[0] - 0.5 * error, 0.01 * error);
+  EXPECT_EQ(by_chance.at_bound[0], ParameterUncertainty::Bound::none);
+  // Linearised half an error away: errors change by that much of the parameters' relative ones.
+  expect_near_each(by_chance.standard_errors, without.standard_errors, 0.05);
+  EXPECT_LT(by_chance.lower[0], without.values[0] - 2 * error);
+  EXPECT_LT(by_chance.distance, 0.01) << "no way is left within the bounds";
+  EXPECT_EQ(found(0.0, without.values[0] - 4 * error).at_bound[0], ParameterUncertainty::Bound::max);
   const ParameterUncertainty cut = found(0.0, without.values[0] + 0.5 * without.standard_errors[0]);
   EXPECT_EQ(cut.upper[0], without.values[0] + 0.5 * without.standard_errors[0]);
   EXPECT_NEAR(cut.standard_errors[0], without.standard_errors[0], 1e-3 * without.standard_errors[0]);
@@ -197,7 +208,9 @@ TEST(ParameterUncertainty, says_which_combination_the_data_do_not_determine) {
   EXPECT_NEAR(change[0] / 2, -change[1] / 0.5, 1e-6);
   EXPECT_NEAR(std::abs(change[0] / 2), 1, 1e-6);
   EXPECT_NEAR(change[2] / 0.25, 0, 1e-6);
-  for (const double error : found.standard_errors) EXPECT_TRUE(std::isnan(error));
+  EXPECT_TRUE(std::isnan(found.standard_errors[0]) && std::isnan(found.standard_errors[1]));
+  EXPECT_TRUE(std::isnan(found.lower[0]) && std::isnan(found.correlations[2]));
+  EXPECT_EQ(found.unknowns, 2u);
   // One of them known, the others are determined.
   data.parameters = {0.5};
   const ParameterUncertainty two = parameter_uncertainty(
@@ -205,6 +218,8 @@ TEST(ParameterUncertainty, says_which_combination_the_data_do_not_determine) {
       Numbers(2, 1.0), data, kUsual);
   EXPECT_TRUE(two.undetermined.empty());
   EXPECT_LT(two.standard_errors[0], 1e-3);
+  // What is added to u is determined all the same, as well as where the product is one unknown.
+  EXPECT_NEAR(found.standard_errors[2], two.standard_errors[1], 1e-6 * two.standard_errors[1]);
 }
 
 TEST(ParameterUncertainty, a_parameter_without_effect_is_named_alone) {
@@ -215,6 +230,71 @@ TEST(ParameterUncertainty, a_parameter_without_effect_is_named_alone) {
   ASSERT_EQ(found.undetermined.size(), 1u);
   EXPECT_EQ(found.undetermined[0][0], 0);
   EXPECT_EQ(found.undetermined[0][1], 3);
+  const ParameterUncertainty alone =
+      parameter_uncertainty(rhs, std::vector<TrainedParameter>{{.parameter = 0, .start = 0.5}}, Numbers{1},
+                            {.times = data.times, .states = data.states, .parameters = {3}}, kUsual);
+  EXPECT_DOUBLE_EQ(found.standard_errors[0], alone.standard_errors[0]);
+  EXPECT_DOUBLE_EQ(found.upper[0], alone.upper[0]);
+  EXPECT_TRUE(std::isnan(found.standard_errors[1]));
+  EXPECT_LT(found.distance, 10) << "of the parameter that is determined";
+}
+
+// u' = a v^2 + c v + net(u, v), v' = net(u, v) of a net that is a linear map, and the same with its weights written out
+// as parameters: what is said of `a` is the same. c is the net's to take over, and with nets as trained nobody sees it.
+TEST(ParameterUncertainty, a_net_that_is_let_go_is_as_its_weights_among_the_parameters) {
+  const Rhs physics = differentiable_function<2, 2>("forced", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0] * u[1] * u[1] + p[1] * u[1];
+    du[1] = u[1] * 0.0;
+  });
+  const Rhs written = differentiable_function<2, 7>("written", [](auto, const auto& u, const auto& p, auto& du) {
+    du[0] = p[0] * u[1] * u[1] + p[1] * u[0] + p[2] * u[1] + p[5];
+    du[1] = p[3] * u[0] + p[4] * u[1] + p[6];
+  });
+  const Numbers w{-0.4, 0.3, -0.8, -0.2, 0.1, -0.05};  // matrix by rows, then the bias
+  Mlp linear;
+  linear.layers.push_back(
+      {2, 2, Numbers(w.begin(), w.begin() + 4), Numbers(w.begin() + 4, w.end()), {ActivationKind::identity}});
+  const Rhs beside = sum(physics, net(linear));
+  const double a = 0.7, c = 0.2;
+  Numbers all{a, w[0], w[1] + c, w[2], w[3], w[4], w[5]};
+  const Numbers signs{1, -1, 1, -1, -1, 1, -1};  // x, in units of the starts' sizes
+  Problem problem{.rhs = written, .initial_states = {1, 0.5, -0.5, 1}, .parameters = all, .end_times = {4}};
+  for (int i = 0; i <= 20; ++i) problem.save_times.push_back(0.2 * i);
+  const Solution solution = solve(problem, kTight);
+  TrajectoryData data{.trajectories = 2, .times = problem.save_times};
+  for (const double state : solution.states<double>()) {
+    data.states.push_back(state + 0.02 * Random(6).normal(data.states.size(), 0));
+  }
+  Numbers weights = beside->weights();
+  weights.insert(weights.end(), {1, 1});
+  const std::vector<TrainedParameter> both{{.parameter = 0, .start = a}, {.parameter = 1, .start = c}};
+  const auto with = [&](UncertaintyOptions::Nets nets) {
+    return parameter_uncertainty(beside, both, weights, data, kUsual, {.nets = nets});
+  };
+  const ParameterUncertainty given = with(UncertaintyOptions::Nets::as_trained),
+                             let_go = with(UncertaintyOptions::Nets::let_go),
+                             expected = parameter_uncertainty(written, at(all), signs, data, kUsual);
+  EXPECT_EQ(let_go.nets, ParameterUncertainty::Nets::let_go);
+  EXPECT_EQ(let_go.unknowns, 7u) << "a and six weights";
+  // To what differences of solves are good to.
+  EXPECT_NEAR(let_go.standard_errors[0], expected.standard_errors[0], 1e-4 * expected.standard_errors[0]);
+  EXPECT_NEAR(let_go.upper[0], expected.upper[0], 1e-4 * expected.standard_errors[0]);
+  EXPECT_TRUE(std::isnan(let_go.standard_errors[1]));
+  ASSERT_EQ(let_go.undetermined.size(), 1u);
+  EXPECT_NEAR(let_go.undetermined[0][0], 0, 1e-3);
+  EXPECT_NEAR(let_go.undetermined[0][1], c, 1e-12);
+  EXPECT_EQ(given.nets, ParameterUncertainty::Nets::as_trained);
+  EXPECT_TRUE(given.undetermined.empty());
+  EXPECT_LT(given.standard_errors[0], 0.7 * expected.standard_errors[0]) << "too small";
+  EXPECT_EQ(let_go.left_by_nets[1], 0);
+  EXPECT_TRUE(let_go.left_by_nets[0] > 0.01 && let_go.left_by_nets[0] < 1);
+  // More weights than numbers: they stay.
+  TrajectoryData few = data;
+  few.trajectories = 1;
+  few.times = {0, 1, 2, 3};
+  few.states.resize(8);
+  EXPECT_EQ(parameter_uncertainty(beside, both, weights, few, kUsual, {.nets = UncertaintyOptions::Nets::let_go}).nets,
+            ParameterUncertainty::Nets::as_trained);
 }
 
 // The delta method: the same standard error by either law, and an interval of its own.
