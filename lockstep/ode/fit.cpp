@@ -28,6 +28,8 @@ void FitOptions::validate() const {
   for (const FitPhase& phase : phases) {
     phase.training.validate();
     if (phase.solve) phase.solve->validate();
+    if (phase.failed == FailedTrajectories::count_until_then)
+      refuse("options.phases.failed", "count_until_then, by which failing early costs least", "stop or leave_out");
     if (phase.continuity && !(*phase.continuity > 0 && std::isfinite(*phase.continuity))) {
       refuse("options.phases.continuity", number_text(*phase.continuity), "a finite number greater than 0");
     }
@@ -100,6 +102,7 @@ std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<doubl
   };
   if (points > 10) segments("segments of 5 intervals", 5, 1);
   if (points > 40) segments("segments of 20 intervals", 20, 100);
+  for (FitPhase& phase : phases) phase.failed = FailedTrajectories::leave_out;
   phases.push_back(whole_trajectories(target));
   return phases;
 }

@@ -81,6 +81,9 @@ struct FitPhase {
   // [component], in the place of FitOptions::component_weights, as long as states that jump are to wait for the others;
   // empty: those. What is watched and told are losses with those.
   std::vector<double> component_weights = {};
+  // In the place of FitOptions::failed: stop or leave_out. What fails of a phase that goes before others need not end
+  // the training: those that are left teach a net what the rest needs to be solved.
+  std::optional<FailedTrajectories> failed = {};
   // Steps for this phase, where they are to differ from FitOptions::solve: short segments need no adaptive ones.
   std::optional<Options> solve;
 };
@@ -113,7 +116,8 @@ struct FitOptions {
 
 // Short segments first, whose loss is nearly that of a regression, then longer ones, then whole trajectories by
 // L-BFGS: what fits a net to a smooth trajectory of some hundred points in seconds. `points` a trajectory; the last
-// phase ends at `target`. Where data have gaps, segments have free states.
+// phase ends at `target`. Where data have gaps, segments have free states. Segments that cannot be solved are passed
+// over in all phases but the last.
 std::vector<FitPhase> recommended_phases(std::size_t points, std::optional<double> target = {}, bool gaps = false);
 
 // The same for data with noise, where solves from the data would fit it: all starts are free, the initial state of
@@ -207,7 +211,7 @@ struct FitResult {
 // With mini-batches and no validation data the loss of whole trajectories, once an epoch, decides about the best
 // weights. Starts from the right-hand side's own weights, or from `start`. Throws Error: (invalid_argument,
 // unsupported) for data and options; (invalid_argument) naming phase and iteration when loss or gradient are not
-// finite, or naming the trajectory that failed, as options.failed asks.
+// finite, or naming these and the trajectory that failed, as options.failed asks.
 FitResult fit(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options = {},
               const FitControl& control = {}, std::optional<std::vector<double>> start = {});
 

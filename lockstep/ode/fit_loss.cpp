@@ -154,12 +154,12 @@ double FitLoss<T>::operator()(const train::Place& place, std::span<const T> para
     }
   };
   const std::optional<detail::Shooting::Result> found = evaluate();
-  if (!found || (parts_->must_stop() && may_fail)) {
+  if (!found || (parts_->must_stop(phase) && may_fail)) {
     std::fill(gradient.begin(), gradient.end(), T(0));
     return std::numeric_limits<double>::infinity();
   }
   const auto& [loss, gradients] = *found;
-  parts_->require_success(phase);
+  parts_->require_success(place);
   parts_->good_phase = place.phase;
   std::transform(gradients.weights.begin(), gradients.weights.end(), gradient.begin(),
                  [](double g) { return static_cast<T>(g); });

@@ -7,8 +7,11 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/core/testing/message_of.h"
+#include "lockstep/ode/differentiable_function.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/rhs.h"
+#include "lockstep/ode/trained_parameters.h"
 #include "lockstep/train/initialise.h"
 
 namespace lockstep::ode {
@@ -184,6 +187,41 @@ TEST(Shooting, refuses_a_continuity_that_is_none) {
       EXPECT_EQ(error.field(), "options.phases.continuity");
     }
   }
+}
+
+// u' = k u^2 with k = 0.5 ends where u is infinite, at 1 / (k u_0): with the 2.5 it starts from before the end of some
+// segments of the first phase, not of all. Those that are left teach k; the last phase is one of everything.
+TEST(Shooting, segments_that_fail_are_passed_over_in_all_phases_but_the_last) {
+  const Rhs growth = differentiable_function<1, 1>(
+      "growth", [](auto, const auto& u, const auto& p, auto& du) { du[0] = p[0] * u[0] * u[0]; });
+  TrajectoryData data{.trajectories = 2};
+  for (int i = 0; i <= 15; ++i) data.times.push_back(0.1 * i);
+  for (const double start : {0.2, 1.0}) {
+    for (const double t : data.times) data.states.push_back(start / (1 - 0.5 * start * t));
+  }
+  const Rhs rhs = train_parameters(growth, {{.parameter = 0, .start = 2.5, .law = ParameterLaw::positive}});
+  FitOptions options{.solve = {.precision = Precision::f64, .threads = 1}, .phases = noisy_phases(16)};
+  std::int64_t left_out = 0;
+  const FitResult result = fit(rhs, data, options, {.progress = [&](const train::IterationReport& report) {
+                                 if (report.place.phase == 0) left_out = std::max(left_out, report.left_out);
+                                 if (report.place.phase + 1 == options.phases.size()) {
+                                   EXPECT_EQ(report.left_out, 0);
+                                 }
+                               }});
+  EXPECT_GT(left_out, 0);
+  EXPECT_NEAR(2.5 * std::exp(result.weights[0]), 0.5, 1e-4);
+  const auto message = [&] { return message_of([&] { fit(rhs, data, options); }); };
+  for (FitPhase& phase : options.phases) phase.failed = FailedTrajectories::stop;
+  EXPECT_THAT(message(),
+              ::testing::AllOf(::testing::HasSubstr("iteration 0 (segments of 5 intervals, 0), trajectory 1, "
+                                                    "segment 0: found "),
+                               ::testing::HasSubstr("or start from parameters that are nearer to the data")));
+  // A phase that cannot begin is named too, and what has short segments before it is not told to have them.
+  options.phases = {{.segment = 1}, {}};
+  options.phases[0].training.iterations = 1;
+  options.phases[0].training.learning_rate.rate = 1e-9;
+  EXPECT_THAT(message(), ::testing::AllOf(::testing::HasSubstr("iteration 1 (phase 2, 0), trajectory 1: found "),
+                                          ::testing::Not(::testing::HasSubstr("short segments"))));
 }
 
 }  // namespace

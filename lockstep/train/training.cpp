@@ -185,14 +185,32 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
   }
   // By its loss the accepted point is known among those tried.
   std::vector<std::pair<double, std::int64_t>> tried{{lbfgs_->state().loss, state_.left_out}};
-  const LbfgsReport step = lbfgs_->step(state_.parameters, [&](std::span<const T> parameters, std::span<T> gradient) {
+  // What comes back when fewer are left out may cost much, as a trajectory does that nearly went astray: no line search
+  // would take it. Fewer are better all the same, and the search goes on from there anew.
+  std::int64_t fewest = state_.left_out;
+  double least = 0;
+  std::vector<T> with_fewest;
+  LbfgsReport step = lbfgs_->step(state_.parameters, [&](std::span<const T> parameters, std::span<T> gradient) {
     const double value = loss(state_.place, parameters, gradient) / unit_;
     const std::int64_t left_out = left_out_();
     tried.emplace_back(value, left_out);
+    const bool fewer = left_out < fewest || (left_out == fewest && !with_fewest.empty() && value < least);
+    if (fewer && std::isfinite(value)) {
+      fewest = left_out;
+      least = value;
+      with_fewest.assign(parameters.begin(), parameters.end());
+    }
     return left_out > state_.left_out ? std::numeric_limits<double>::infinity() : value;
   });
   for (const auto& [value, left_out] : tried) {
     if (value == step.loss && left_out <= state_.left_out) report.left_out = left_out;
+  }
+  if (fewest < report.left_out) {
+    state_.parameters = with_fewest;
+    lbfgs_->restart();
+    step.status = LbfgsStatus::advanced;
+    step.loss = least;
+    report.left_out = fewest;
   }
   state_.left_out = report.left_out;
   report.loss = unit_ * step.loss;

@@ -106,7 +106,8 @@ class Training {
   // between its last value stands, which neither patience nor the plateau schedule takes for another one.
   void validate_with(Validation validation, std::int64_t every = 1);
   // How much of its data the last call of loss or validation went without: trajectories that diverged. Fewer of them
-  // are better than a lower loss; L-BFGS takes no step that leaves out more.
+  // are better than a lower loss; L-BFGS takes no step that leaves out more, and begins anew where one of its trials
+  // leaves out fewer.
   void count_left_out(std::function<std::int64_t()> count) { left_out_ = std::move(count); }
 
   std::span<const T> parameters() const { return state_.parameters; }

@@ -11,23 +11,6 @@
 #include "lockstep/train/shuffle.h"
 
 namespace lockstep::ode {
-namespace {
-
-// What helps, but for what the phase does already.
-std::string remedy_of_failure(const FitPhase& phase, bool stops, bool piled_up) {
-  std::vector<std::string> ways;
-  if (piled_up) ways.emplace_back("end the data before resets follow each other without end");
-  if (!phase.training.is_lbfgs()) ways.emplace_back("lower the learning rate");
-  if (phase.segment != 1) ways.emplace_back("begin with short segments");
-  if (stops) ways.emplace_back("leave failed trajectories out");
-  if (ways.empty()) return "start from parameters that are nearer to the data";
-  std::string text = ways[0];
-  for (std::size_t i = 1; i < ways.size(); ++i) text += (i + 1 < ways.size() ? ", " : ", or ") + ways[i];
-  return text;
-}
-
-}  // namespace
-
 template <class T>
 typename FitLoss<T>::Parts::Result FitLoss<T>::Parts::evaluate(std::optional<GradientSolver>& solver,
                                                                const TrajectoryData& of, const FitPhase& phase,
@@ -205,14 +188,39 @@ std::size_t FitLoss<T>::Parts::width(const TrajectoryData& of, const FitPhase& p
 
 template <class T>
 double FitLoss<T>::Parts::mean_or_infinity(double loss) const {
-  if (must_stop()) return std::numeric_limits<double>::infinity();
+  if (must_stop({})) return std::numeric_limits<double>::infinity();
   return left_out == 0 ? loss : mean_of_others() * loss;
 }
 
+// What helps, but for what the phase, or one before it, does already.
 template <class T>
-void FitLoss<T>::Parts::require_success(const FitPhase& phase) const {
-  if (!must_stop()) return;
+std::string FitLoss<T>::Parts::remedy_of_failure(const train::Place& place, bool piled_up) const {
+  const FitPhase& phase = options.phases[place.phase];
+  std::vector<std::string> ways;
+  if (piled_up) ways.emplace_back("end the data before resets follow each other without end");
+  if (!phase.training.is_lbfgs()) ways.emplace_back("lower the learning rate");
+  if (phase.segment != 1 && place.phase == 0) ways.emplace_back("begin with short segments");
+  if (failed(phase) == FailedTrajectories::stop) ways.emplace_back("leave failed trajectories out");
+  if (place.iteration == 0)
+    ways.emplace_back(
+        "start from parameters that are nearer to the data, or from a net of another seed or fewer weights");
+  if (ways.empty()) return "start from parameters that are nearer to the data";
+  std::string text = ways[0];
+  for (std::size_t i = 1; i < ways.size(); ++i) text += (i + 1 < ways.size() ? ", " : ", or ") + ways[i];
+  return text;
+}
+
+template <class T>
+void FitLoss<T>::Parts::require_success(const train::Place& place) const {
+  const FitPhase& phase = options.phases[place.phase];
+  if (!must_stop(phase)) return;
   const detail::DataRows rows(data, rhs->components());
+  const std::string& name = phase.training.name;
+  const std::string called = !name.empty()               ? name
+                             : options.phases.size() > 1 ? "phase " + std::to_string(place.phase + 1)
+                                                         : "";
+  const std::string iteration = "iteration " + std::to_string(place.total) +
+                                (called.empty() ? "" : " (" + called + ", " + std::to_string(place.iteration) + ")");
   std::size_t i = 0;
   for (std::size_t at = 0; at < (batch.empty() ? data.trajectories : batch.size()); ++at) {
     const std::size_t trajectory = batch.empty() ? at : batch[at];
@@ -220,14 +228,14 @@ void FitLoss<T>::Parts::require_success(const FitPhase& phase) const {
     for (std::size_t segment = 0; segment < segments; ++segment, ++i) {
       const TrajectoryRecord& record = records[i];
       if (record.status == Status::success) continue;
-      const bool stops = options.failed == FailedTrajectories::stop;
+      const bool stops = failed(phase) == FailedTrajectories::stop;
       const bool piled_up = !options.resets.empty() && record.status == Status::step_too_small;
-      detail::refuse(
-          "trajectory " + data.name(trajectory) + (segments == 1 ? "" : ", segment " + std::to_string(segment)),
-          std::string(to_string(record.status)) + " at t = " + number_text(record.end_time) +
-              (stops ? "" : ", and no other succeeded"),
-          stops ? "every trajectory to reach its end" : "one that reaches its end",
-          remedy_of_failure(phase, stops, piled_up));
+      detail::refuse(iteration + ", trajectory " + data.name(trajectory) +
+                         (segments == 1 ? "" : ", segment " + std::to_string(segment)),
+                     std::string(to_string(record.status)) + " at t = " + number_text(record.end_time) +
+                         (stops ? "" : ", and no other succeeded"),
+                     stops ? "every trajectory to reach its end" : "one that reaches its end",
+                     remedy_of_failure(place, piled_up));
     }
   }
 }

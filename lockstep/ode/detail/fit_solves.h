@@ -104,16 +104,19 @@ struct FitLoss<T>::Parts {
     records = {};
     left_out = 0;
   }
-  bool must_stop() const {
-    return left_out != 0 && (options.failed == FailedTrajectories::stop || left_out == records.size());
+  FailedTrajectories failed(const FitPhase& phase) const { return phase.failed.value_or(options.failed); }
+  bool must_stop(const FitPhase& phase) const {
+    return left_out != 0 && (failed(phase) == FailedTrajectories::stop || left_out == records.size());
   }
   // Sums over all that was solved are divided by the number of trajectories; the mean is over those that succeeded.
   double mean_of_others() const {
     return static_cast<double>(records.size()) / static_cast<double>(records.size() - left_out);
   }
   double mean_or_infinity(double loss) const;
-  // Names the first trajectory, and its segment where they are cut, that did not reach its end.
-  void require_success(const FitPhase& phase) const;
+  // Names the iteration and its phase, and the first trajectory, with its segment where they are cut, that did not
+  // reach its end.
+  void require_success(const train::Place& place) const;
+  std::string remedy_of_failure(const train::Place& place, bool piled_up) const;
 };
 
 }  // namespace lockstep::ode
