@@ -30,11 +30,14 @@ nb::object text_of(const std::string& words) {
   return nb::steal(PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
 }
 
+nb::object exception_of_kind(const char* kind, const Error& error) {
+  return nb::module_::import_("lockstep.errors")
+      .attr("of_kind")(kind, text_of(error.what()), text_of(error.field()), text_of(error.found()),
+                       text_of(error.expected()), text_of(error.remedy()));
+}
+
 void raise(const char* kind, const Error& error) {
-  const nb::object exception =
-      nb::module_::import_("lockstep.errors")
-          .attr("of_kind")(kind, text_of(error.what()), text_of(error.field()), text_of(error.found()),
-                           text_of(error.expected()), text_of(error.remedy()));
+  const nb::object exception = exception_of_kind(kind, error);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
 }
 
@@ -49,6 +52,8 @@ void translate(const std::exception_ptr& pointer, void*) {
 }
 
 }  // namespace
+
+nb::object exception_of(const Error& error) { return exception_of_kind(kind_text(error.kind()), error); }
 
 void raise_memory_error(const std::string& text) {
   PyErr_SetString(PyExc_MemoryError, text.c_str());

@@ -18,6 +18,9 @@ class WrongType : public Error {
 // Python's own, for what does not fit into memory.
 [[noreturn]] void raise_memory_error(const std::string& text);
 
+// The exception of lockstep.errors that an Error becomes.
+nanobind::object exception_of(const Error& error);
+
 // From then on every Error thrown through a bound function becomes lockstep.errors' exception of its kind.
 void translate_errors();
 

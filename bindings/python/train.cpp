@@ -7,9 +7,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/python/errors.h"
 #include "bindings/python/impulses.h"
 #include "bindings/python/model.h"
 #include "bindings/python/solution.h"
@@ -112,6 +115,7 @@ struct Trained {
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
   std::vector<std::string> left_out;  // notes on trajectories that were left out
+  std::optional<Error> failure;  // what ended it behind its first iteration
 };
 
 // What `part` finds; nothing where it was stopped.
@@ -154,8 +158,14 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   const auto total = static_cast<std::size_t>(training.total_iterations());
   task.stop_when(control.cancel);
   while (!training.finished() && !control.cancelled()) {
-    const auto report = unless_stopped([&] { return training.iterate(loss); });
-    if (!report) break;
+    std::optional<train::IterationReport> report;
+    try {
+      report = training.iterate(loss);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::cancelled && training.place().total == 0) throw;
+      if (error.kind() != ErrorKind::cancelled) trained.failure = error;
+      break;
+    }
     trained.history.note(*report);
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
@@ -360,20 +370,37 @@ std::vector<std::string> warnings_of(const Trained& trained) {
   return lines;
 }
 
-// (standard errors by name, intervals by name, correlations [parameter][parameter], notes); NaN where the data do not
-// determine the parameters.
+// (trajectories' names, times [trajectory][time], states [trajectory][time][component]), filled up with NaN.
+nb::tuple fitted_states_of(const cli::FittedStates& fitted) {
+  const std::size_t count = fitted.lengths.size(), n = fitted.components.size();
+  const std::size_t width = count == 0 ? 0 : std::ranges::max(fitted.lengths);
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> times(count * width, nothing), states(count * width * n, nothing);
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t point = 0; point < fitted.lengths[i]; ++point, ++row) {
+      times[i * width + point] = fitted.times[row];
+      std::copy_n(fitted.states.data() + row * n, n, states.data() + (i * width + point) * n);
+    }
+  }
+  return nb::make_tuple(fitted.trajectories, to_numpy(times, {count, width}), to_numpy(states, {count, width, n}));
+}
+
+// (standard errors by name, intervals by name, correlations [parameter][parameter], notes, left by nets by name); NaN
+// of parameters that the data do not determine.
 nb::tuple uncertainty_of(const Trained& trained, Source source) {
   const cli::ParameterReport& report = trained.uncertainty;
-  nb::dict errors, intervals;
+  nb::dict errors, intervals, left;
   const std::size_t count = report.refused.empty() ? report.names.size() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     errors[report.names[i].c_str()] = report.found.standard_errors[i];
     intervals[report.names[i].c_str()] = nb::make_tuple(report.found.lower[i], report.found.upper[i]);
+    if (!report.found.left_by_nets.empty()) left[report.names[i].c_str()] = report.found.left_by_nets[i];
   }
   std::vector<std::string> notes = report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report);
   notes.insert(notes.begin(), trained.left_out.begin(), trained.left_out.end());
   return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
-                        in_users_words(std::move(notes), source));
+                        in_users_words(std::move(notes), source), left);
 }
 
 using Nets = std::vector<std::pair<std::string, const Net*>>;
@@ -398,7 +425,7 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // takes them. `known` [trajectory][parameter]: those that the text's [data] names. `labels` [trajectory]: what people
 // call them, or none. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
 // what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a
-// picture of the fit shows, what is to be warned of, what stopped it or None).
+// picture of the fit shows, where the fit has the states, what is to be warned of, what stopped it or None).
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const std::vector<Numbers>& validation, const Impulses& impulses,
               const std::optional<Numbers>& known, const Labels& labels, const Nets& starts, const Nets& models,
@@ -409,12 +436,13 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
         put_in_memory(file, starts, models);
         Trained trained;
-        const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
+        nb::object stopped = run_watched(progress, [&](const RunControl& control) {
           trained = file.options.precision == Precision::f32
                         ? train_with<float>(file, data, validation, impulses, known, labels, control)
                         : train_with<double>(file, data, validation, impulses, known, labels, control);
           if (!path && !file.output.stem.empty()) write_models(file, trained);
         });
+        if (trained.failure && stopped.is_none()) stopped = exception_of(in_users_words(*trained.failure, source));
         nb::dict nets, values;
         for (std::size_t i = 0; i < trained.nets.size(); ++i) {
           nets[file.nets[i].called.c_str()] = Net(std::move(trained.nets[i]));
@@ -425,7 +453,8 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
         return nb::make_tuple(nets, values, equations, trained.history.arrays(), trained.loss, trained.validation_loss,
                               trained.loss_text, errors_of(trained.fit.report), lines_of(trained, source),
                               uncertainty_of(trained, source), in_users_words(trained.advice, source),
-                              picture_of(trained.fit), in_users_words(warnings_of(trained), source), stopped);
+                              picture_of(trained.fit), fitted_states_of(trained.fit.fitted),
+                              in_users_words(warnings_of(trained), source), stopped);
       },
       source);
 }

@@ -52,6 +52,18 @@ class TrainStartsTest(ToolTest):
         self.write("train.toml", text)
         return self.succeed("train", "train.toml")
 
+    def test_the_states_of_the_fit_are_written_where_it_found_their_starts(self):
+        out = self.train(NOISY, ('starts = { x = "a" }\n', ""), ("a = { start = 1 }\n", ""))
+        self.assertIn("\nfit_states.csv\n", out)
+        rows = np.genfromtxt(self.folder / "fit_states.csv", delimiter=",", names=True)
+        self.assertEqual(rows.dtype.names, ("trajectory", "t", "x"))
+        np.testing.assert_allclose(rows["t"], self.times)
+        np.testing.assert_allclose(rows["x"], 0.2 * np.exp(-self.times), rtol=1e-4)
+        (self.folder / "fit_states.csv").unlink()
+        out = self.train(('starts = { x = "a" }\n', ""), ("a = { start = 1 }\n", ""))
+        self.assertNotIn("fit_states.csv", out)
+        self.assertFalse((self.folder / "fit_states.csv").exists())
+
     def refuse(self, message, *changes, text=TRAIN, flags=()):
         for old, new in changes:
             self.assertIn(old, text)

@@ -414,6 +414,36 @@ class TrainTest(ToolTest):
         self.assertIn("the last good state in spiral_checkpoint.h5", result.stderr)
         self.assertTrue((self.folder / "spiral.h5").exists())
 
+    def test_a_phase_that_cannot_begin_leaves_the_model_of_the_one_before(self):
+        times = [0.1 * i for i in range(16)]
+        self.write("growth.csv", "t,x\n" + "".join(f"{t},{1 / (1 - 0.5 * t)}\n" for t in times))
+        self.write("growth.toml", """
+[rhs.equations]
+x = "k * x^2"
+[rhs.parameters]
+k = { start = 2.5 }
+[data]
+file = "growth.csv"
+time = "t"
+states = ["x"]
+[method]
+precision = "f64"
+[[phase]]
+optimiser = "adam"
+rate = 1e-9
+iterations = 2
+segment = 1
+[[phase]]
+optimiser = "lbfgs"
+iterations = 5
+[output]
+file = "growth"
+""")
+        self.fail_with("iteration 2 (phase 2, 0), trajectory 0: found ", "train", "growth.toml", "-q")
+        self.assertTrue((self.folder / "growth_rhs.h5").exists())
+        self.assertIn("the best model so far is in growth_rhs.h5", self.run_tool(
+            "train", "growth.toml", "-q", "--overwrite").stderr)
+
     def test_wrong_files_are_told_in_one_line(self):
         self.write("bad.toml", REGRESSION.replace("rate = 0.02", "rat = 0.02"))
         self.fail_with('bad.toml:13: phase[0].rat: found an unknown key', "train", "bad.toml")

@@ -18,6 +18,7 @@ TrainingOutputs outputs_of(const TrainingFile& file) {
   }
   if (file.ode && file.ode->equations) outputs.equations = with("_rhs.h5");
   if (file.ode && (!file.ode->trained.empty() || !file.resets.empty())) outputs.problem = with("_rhs.toml");
+  if (file.ode) outputs.states = with("_states.csv");
   outputs.checkpoint = with("_checkpoint.h5");
   outputs.curve = with("_loss.csv");
   outputs.picture = with("_loss.png");
@@ -30,6 +31,7 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
   for (const auto& [model, safetensors] : nets) paths.insert(paths.end(), {model, safetensors});
   if (!equations.empty()) paths.push_back(equations);
   if (!problem.empty()) paths.push_back(problem);
+  if (!states.empty()) paths.push_back(states);
   paths.insert(paths.end(), {checkpoint, curve, picture, fit});
   return paths;
 }

@@ -206,7 +206,8 @@ class Run {
   [[noreturn]] void keep_what_is_good(const Error& error) {
     write_checkpoint();
     std::string remedy = error.remedy();
-    if (std::isfinite(training_.best_loss())) {
+    // Where a phase cannot begin the best model is that of the phase before.
+    if (std::isfinite(training_.best_loss()) || training_.place().total > 0) {
       write_outputs();
       remedy += (remedy.empty() ? "" : "; ") + std::string("the best model so far is in ") + outputs_.first().string();
     }
@@ -232,8 +233,10 @@ class Run {
     if (start) model.metadata["training_start"] = start->value.filename().string();
     model.metadata["training_data_digest"] = task_.data_digest();
     model.metadata["training_iterations"] = std::to_string(training_.place().total);
-    model.metadata["training_loss"] =
-        number_text(training_.best_loss()) + " (" + task_.loss_text() + task_.watched_text() + task_.best_text() + ")";
+    if (std::isfinite(training_.best_loss())) {
+      model.metadata["training_loss"] = number_text(training_.best_loss()) + " (" + task_.loss_text() +
+                                        task_.watched_text() + task_.best_text() + ")";
+    }
     store_tolerances(file_, model.metadata);
     if (const std::string resets = task_.resets_text(); !resets.empty()) model.metadata["training_resets"] = resets;
     store(judgement_.report, model.metadata);
@@ -285,9 +288,32 @@ class Run {
     if (error.kind() != ErrorKind::cancelled) say(what + error.what());
   }
 
+  // Where starts were found by the training: else the model alone says all that it has of them.
+  void write_states() {
+    const FittedStates& fitted = judgement_.fitted;
+    if (outputs_.states.empty() || !fitted.starts_are_found) return;
+    std::string text = "trajectory," + csv_field(judgement_.curves.time_name);
+    for (const std::string& name : fitted.components) text += "," + csv_field(name);
+    text += "\n";
+    std::size_t row = 0;
+    const std::size_t n = fitted.components.size();
+    for (std::size_t i = 0; i < fitted.lengths.size(); ++i) {
+      for (std::size_t point = 0; point < fitted.lengths[i]; ++point, ++row) {
+        text += csv_field(fitted.trajectories[i]) + "," + number_text(fitted.times[row]);
+        for (std::size_t c = 0; c < n; ++c) {
+          const double state = fitted.states[row * n + c];
+          text += "," + (std::isfinite(state) ? number_text(state) : std::string());
+        }
+        text += "\n";
+      }
+    }
+    write_file(outputs_.states, std::as_bytes(std::span(text)), Existing::replace);
+  }
+
   void write_outputs() {
     judge();
     write_models();
+    write_states();
     std::string text = "iteration,loss,watched,gradient_norm,learning_rate,phase\n";
     for (const train::CurvePoint& point : curve_) {
       text += std::to_string(point.iteration);
@@ -380,6 +406,8 @@ class Run {
     for (const std::filesystem::path& path : {outputs_.equations, outputs_.problem}) {
       if (!path.empty()) std::printf("%s\n", path.string().c_str());
     }
+    if (judgement_.fitted.starts_are_found && !outputs_.states.empty())
+      std::printf("%s\n", outputs_.states.string().c_str());
     std::printf("%s\n", outputs_.checkpoint.string().c_str());
     std::printf("%s", outputs_.curve.string().c_str());
     for (const std::filesystem::path& drawn : drawn_) std::printf(", %s", drawn.string().c_str());

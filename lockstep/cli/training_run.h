@@ -24,6 +24,7 @@ struct TrainingOutputs {
   std::filesystem::path equations;  // empty without
   std::filesystem::path problem;    // the beginning of a problem file, likewise
   std::filesystem::path checkpoint, curve, picture, fit;  // picture: of the loss; fit: of data and results
+  std::filesystem::path states;                           // of trajectories, where the fit has them; empty without
 
   // The first of what holds the result.
   const std::filesystem::path& first() const {

@@ -28,11 +28,22 @@ struct TrainedValue {
   std::string unit = {};
 };
 
+// Where the fit has the states of the training data's trajectories at the data's times.
+struct FittedStates {
+  std::vector<std::string> trajectories;  // [trajectory], what people call them
+  std::vector<std::size_t> lengths;       // [trajectory], points of each
+  std::vector<std::string> components;
+  std::vector<double> times;   // [trajectory][time]
+  std::vector<double> states;  // [trajectory][time][component], the starts first; NaN where a solve did not get there
+  bool starts_are_found = false;  // by the training, and not the data's first points
+};
+
 // How good what was trained is, and what a picture of that shows: one of the two.
 struct Judgement {
   FitReport report;
   FittedCurves curves;
   std::vector<PredictedOutput> outputs;
+  FittedStates fitted;  // without trajectories for a regression
 };
 
 // T is float or double: the arithmetic of the loss, and of the parameters.

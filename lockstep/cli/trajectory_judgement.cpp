@@ -27,6 +27,11 @@ bool is_alone(const TrajectoryTable& table) {
   return table.trajectories() == 1 && table.numbers.empty() && table.names.empty();
 }
 
+// As the data's column has it.
+std::string label(const TrajectoryTable& table, std::size_t trajectory) {
+  return table.labels.empty() ? table.name(trajectory) : table.labels[trajectory];
+}
+
 // "trajectory 3, t = 2.5"
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
@@ -79,9 +84,8 @@ class Judge {
   explicit Judge(const FittedEquations& of) : of_(of) {}
 
   // Their errors as rows of the report; ranks trajectories.
-  ode::FitErrors errors(const JudgedTrajectories& of, const char* data, std::span<const double> spreads,
-                        FitReport& report) const {
-    const std::vector<double> states = solved(of.data, of.starts);
+  ode::FitErrors errors(const JudgedTrajectories& of, const std::vector<double>& states, const char* data,
+                        std::span<const double> spreads, FitReport& report) const {
     ode::FitErrors errors = ode::fit_errors(of.data, states, spreads);
     for (std::size_t c = 0; c < errors.components.size(); ++c) {
       const train::ColumnErrors& error = errors.components[c];
@@ -157,11 +161,11 @@ class Judge {
     return result;
   }
 
- private:
   std::vector<double> solved(const ode::TrajectoryData& data, std::span<const double> starts) const {
     return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets, of_.control);
   }
 
+ private:
   const FittedEquations& of_;
 };
 
@@ -174,9 +178,20 @@ Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& 
       train::column_spreads(training.table.states, training.table.component_names.size());
   Judgement judgement;
   const bool has_validation = validation.table.trajectories() > 0;
-  const ode::FitErrors errors = judge.errors(training, "training", spreads, judgement.report);
+  FittedStates& found = judgement.fitted;
+  for (std::size_t i = 0; i < training.table.trajectories(); ++i)
+    found.trajectories.push_back(label(training.table, i));
+  found.lengths = training.table.lengths;
+  found.components = training.table.component_names;
+  found.times = training.table.times;
+  found.states = judge.solved(training.data, training.starts);
+  found.starts_are_found = !training.starts.empty();
+  const ode::FitErrors errors = judge.errors(training, found.states, "training", spreads, judgement.report);
   ode::FitErrors kept;
-  if (has_validation) kept = judge.errors(validation, "validation", spreads, judgement.report);
+  if (has_validation) {
+    kept = judge.errors(validation, judge.solved(validation.data, validation.starts), "validation", spreads,
+                        judgement.report);
+  }
 
   const auto add_worst = [&](const JudgedTrajectories& of, const std::vector<double>& ranks, const char* data) {
     if (ranks.size() < 2) return;

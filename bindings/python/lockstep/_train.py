@@ -16,7 +16,7 @@ from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt, _wrong_type
 from ._train_data import apart, held_apart, known_parameters, names_of, places_of, samples, trajectories
-from .errors import Interrupted, of_kind, refused
+from .errors import Error, Interrupted, of_kind, refused
 
 
 class Training:
@@ -33,12 +33,23 @@ class Training:
     parameters : dict of float
         Parameters of equations or of a built-in system that were trained.
     standard_errors : dict of float
-        Of ``parameters``; NaN where the data do not determine them, none where ``notes`` say why, as of a fit that
+        Of ``parameters``; NaN of those that the data do not determine, none where ``notes`` say why, as of a fit that
         explains little of the data. See docs/training.md, "How well are they known".
     intervals : dict of (float, float)
         Their 95 % intervals.
     correlations : array [parameter, parameter]
         Of their errors, in the order of ``parameters``.
+    left_by_nets : dict of float
+        Beside trained nets, how much of each parameter's effect on the data these cannot imitate: 1 all, 0 nothing.
+        Empty where errors are given the nets as they were trained, of which ``notes`` tell, and without nets.
+    states : array [trajectory, time, component]
+        Of a neural ODE, where the fit has the training data's states: solved from its starts, ``states[:, 0]``, which
+        are those that were found where ``phases`` or ``starts`` leave them free. NaN behind shorter trajectories, and
+        where a solve did not get there. ``u - training.states`` are the residuals.
+    times : array [trajectory, time]
+        Of ``states``; likewise.
+    trajectories : list of str
+        What they are called: the labels of ``trajectory``, as text, or numbers from 0. Those kept for validation are not there.
     notes : list of str
         What these figures hold for, or why there are none; what of the data the fit explains little of; and which
         trajectories were left out.
@@ -68,7 +79,8 @@ class Training:
                  validation_loss: Optional[float], loss_name: str,
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
                  uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = (),
-                 picture: Optional[dict[str, Any]] = None):
+                 picture: Optional[dict[str, Any]] = None,
+                 fitted: Optional[tuple[list[str], Array, Array]] = None):
         self.models = models
         self.parameters = parameters
         self._rhs = rhs
@@ -80,7 +92,12 @@ class Training:
         self.report = "\n".join([report.rstrip("\n"), *(f"note: {line}" for line in advice)]) if advice else report
         self.advice = list(advice)
         self._picture = picture or {}  # for lockstep.plot.fit()
-        self.standard_errors, self.intervals, self.correlations, self.notes = uncertainty or ({}, {}, None, [])
+        self.standard_errors, self.intervals, self.correlations, self.notes, self.left_by_nets = (
+            uncertainty or ({}, {}, None, [], {}))
+        self.trajectories: list[str]
+        self.times: Array
+        self.states: Array
+        self.trajectories, self.times, self.states = fitted or ([], np.empty((0, 0)), np.empty((0, 0, 0)))
 
     @property
     def model(self) -> _lockstep.Model:
@@ -256,6 +273,8 @@ def train(
     ------
     Interrupted
         A KeyboardInterrupt whose ``result`` is the Training so far, by Ctrl-C.
+    Error
+        Its ``result`` is the Training so far, its best model, where iterations went before what failed.
 
     Examples
     --------
@@ -397,19 +416,26 @@ def train(
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
     rows = _impulses.impulses(impulses, places_of(trajectory))
-    return _run(_toml.write(sections), None, arrays, validating, rows, known_numbers, names_of(trajectory), loaded, kept, progress)
+    labels = names_of(trajectory)
+    return _run(_toml.write(sections), None, arrays, validating, rows, known_numbers, labels, loaded, kept, progress,
+                None if labels else places_of(trajectory))
 
 
 def _run(text: str, path: Optional[str], arrays: list[Array], validation: list[Array],
-         impulses: Optional[Named], known: Optional[Array],
-         labels: list[str], starts: list[Any], models: list[Any], progress: Any) -> Training:
+         impulses: Optional[Named], known: Optional[Array], labels: list[str], starts: list[Any], models: list[Any],
+         progress: Any, numbered: Optional[Mapping[Any, int]] = None) -> Training:
     with shown(progress, "training", "iterations") as function:
         *parts, harms, stopped = _lockstep.train(text, path, arrays, validation, impulses, known, labels, starts, models, function)
     training = Training(*parts)
+    if numbered is not None:
+        called = list(numbered)
+        training.trajectories = [str(called[int(number)]) for number in training.trajectories]
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)
     if stopped is None:
         return training
+    if isinstance(stopped, Error):
+        stopped.result = training
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
     raise stopped

@@ -22,8 +22,11 @@ class Error(Exception):
         What the value is called where the user wrote it: ``"x"``, ``"rtol"``, ``"lorenz.toml:7: method.rtol"``.
     found, expected, remedy : str
         What it was, what would have been accepted, what to do. Each may be empty.
+    result : Training or None
+        Of a training that could not go on, what was reached before.
     """
 
+    result: Any = None
     field = found = expected = remedy = ""
 
 

@@ -507,3 +507,103 @@ def test_one_series_of_one_state_needs_no_other_dimensions():
         assert plain.parameters["k"] == pytest.approx(0.7, abs=1e-6) == column.parameters["k"]
     with pytest.raises(lockstep.InvalidArgument, match="t: found 41 points, expected 40"):
         lockstep.train(t=t, u=u[:-1], **given)
+
+
+def test_a_parameter_that_nothing_determines_leaves_the_others_their_errors():
+    t = np.linspace(0, 3, 30)
+    x = np.exp(-0.7 * t) + np.random.default_rng(0).normal(0, 0.02, 30)
+    both = {"k": {"start": 1}, "q": {"start": 1}}
+    with pytest.warns(UserWarning, match="the data do not determine the parameters: q 1 % up leaves the fit as it is"):
+        training = lockstep.train(t=t, u=x, equations={"x": "-k * x"}, parameters=both, precision="f64")
+    alone = lockstep.train(t=t, u=x, equations={"x": "-k * x"}, parameters={"k": {"start": 1}}, precision="f64")
+    assert training.standard_errors["k"] == pytest.approx(alone.standard_errors["k"], rel=1e-6)
+    assert training.intervals["k"] == pytest.approx(alone.intervals["k"], rel=1e-6)
+    assert np.isnan(training.standard_errors["q"]) and np.isnan(training.intervals["q"]).all()
+    np.testing.assert_array_equal(np.isnan(training.correlations), [[False, True], [True, True]])
+    assert "not determined" in training.report and "+-" in training.report
+    assert training.rhs.metadata["training_parameters"].count("nan") == 6
+
+
+def epidemic(seed):
+    """The beginning of an epidemic of which a share r of 0.3 was counted: what it says of r is next to nothing."""
+    t = np.linspace(0, 8, 20)
+    equations = {"S": "-b*S*I", "I": "b*S*I-g*I"}
+    truth = {"b": 0.5, "g": 0.2, "i0": 0.01, "r": 0.3}
+    exact = lockstep.solve(lockstep.equations(equations, parameters={"b": 0.5, "g": 0.2}), [[0.99, 0.01]], (0, 8), 20,
+                           precision="f64", rtol=1e-10, atol=1e-12).state[0]
+    u = np.full((20, 3), np.nan)
+    u[:, 2] = 0.3 * exact[:, 1] + np.random.default_rng(seed).normal(0, 2e-4, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        training = lockstep.train(
+            t=t, u=u, equations={**equations, "C": "r*(b*S*I-g*I)"}, starts={"S": "1-i0", "I": "i0", "C": "r*i0"},
+            parameters={"b": {"start": 1, "positive": True}, "g": {"start": .5, "positive": True},
+                        "i0": {"start": .05, "positive": True}, "r": {"start": .5, "min": 0, "max": 1}},
+            precision="f64")
+    return truth, training
+
+
+@pytest.mark.parametrize("seed", [1, 4, 11, 15])
+def test_a_parameter_that_came_to_its_bound_by_chance_does_not_narrow_the_others(seed):
+    truth, training = epidemic(seed)
+    assert training.parameters["r"] > 0.95
+    for name, value in truth.items():
+        low, high = training.intervals[name]
+        assert low <= value <= high, name
+    assert not any("at its bound" in note for note in training.notes)
+
+
+def test_the_states_of_the_fit_begin_where_it_found_them():
+    t = [np.linspace(0, 6, 31), np.linspace(0, 4, 21)]
+    random = np.random.default_rng(5)
+    exact = [start * np.exp(-0.5 * times) for start, times in zip((2.0, 3.0), t)]
+    u = [(x + random.normal(0, 0.1, x.size))[:, None] for x in exact]
+    u[0][0] = np.nan
+    training = lockstep.train(t=t, u=u, phases="noisy", states=["x"], **DECAY)
+    assert training.states.shape == (2, 31, 1) and training.times.shape == (2, 31)
+    assert training.trajectories == ["0", "1"]
+    np.testing.assert_array_equal(training.times[1, :21], t[1])
+    assert np.isnan(training.states[1, 21:]).all() and np.isnan(training.times[1, 21:]).all()
+    k = training.parameters["k"]
+    for i, times in enumerate(t):
+        found = training.states[i, :times.size, 0]
+        np.testing.assert_allclose(found, found[0] * np.exp(-k * times), rtol=1e-4)
+        assert abs(found[0] - exact[i][0]) < 0.2
+    residuals = np.concatenate([u[i][1:, 0] - training.states[i, 1:t[i].size, 0] for i in range(2)])
+    assert training.errors["training"]["x"]["rms"] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-12)
+    by_label = lockstep.train(t=np.concatenate(t), u=np.concatenate(u)[:, 0], trajectory=["a"] * 31 + ["b"] * 21,
+                              phases="noisy", states=["x"], **DECAY)
+    assert by_label.trajectories == ["a", "b"]
+    regression = lockstep.train(x=X, y=Y, hidden=[4], optimiser="adam", iterations=1)
+    assert regression.states.size == 0 and regression.trajectories == []
+
+
+def test_what_was_reached_before_a_phase_that_cannot_begin_is_with_the_error():
+    t = np.linspace(0, 1.5, 16)
+    u = (1 / (1 - 0.5 * t))[:, None]
+    growth = dict(t=t, u=u, equations={"x": "k * x^2"}, parameters={"k": {"start": 2.5}}, precision="f64")
+    short = {"optimiser": "adam", "rate": 1e-9, "iterations": 2, "segment": 1}
+    with pytest.raises(lockstep.InvalidArgument, match=r"iteration 2 \(phase 2, 0\), trajectory 0: found") as caught:
+        lockstep.train(phases=[short, {"optimiser": "lbfgs", "iterations": 5}], **growth)
+    assert caught.value.result.parameters["k"] == pytest.approx(2.5, abs=1e-6)
+    assert len(caught.value.result.history["loss"]) == 2
+    with pytest.raises(lockstep.InvalidArgument, match="start from parameters that are nearer") as caught:
+        lockstep.train(optimiser="lbfgs", iterations=5, **growth)
+    assert caught.value.result is None
+
+
+def test_beside_a_net_errors_allow_for_what_the_net_could_do():
+    t = np.linspace(0, 6, 40)
+    random = np.random.default_rng(2)
+    starts = (0.5, 1.5, 3.0)
+    u = np.stack([1 + (start - 1) * np.exp(-0.8 * t) for start in starts])[:, :, None]
+    u = u + random.normal(0, 0.02, u.shape)
+    with pytest.warns(UserWarning, match="beside nets that can make up for it, the data do not determine the parameters: c "):
+        training = lockstep.train(t=t, u=u, equations={"x": "c + net(x)"}, parameters={"c": {"start": 0.3}}, hidden=[4],
+                                  phases="noisy", normalise="standard", precision="f64")
+    assert training.left_by_nets == {"c": 0} and np.isnan(training.standard_errors["c"])
+    many = dict(t=t[:12], u=u[:1, :12], equations={"x": "c + net(x)"}, parameters={"c": {"start": 0.3}}, hidden=[16, 16],
+                phases=[{"optimiser": "lbfgs", "iterations": 20}], normalise="standard", precision="f64")
+    with pytest.warns(UserWarning, match="not ones of the truth"):
+        training = lockstep.train(**many)
+    assert "95 % given the nets" in training.report and not training.left_by_nets
