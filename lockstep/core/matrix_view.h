@@ -25,9 +25,9 @@ struct MatrixView {
   T& operator()(std::size_t row, std::size_t column) const {
     return data[static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride];
   }
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  // To a view that only reads, as a template: a plain function would convert that view to itself, of which nvcc warns.
+  template <class Read>
+  requires(std::is_same_v<Read, const T> && !std::is_const_v<T>) operator MatrixView<Read>() const {
     return {data, rows, columns, row_stride, column_stride};
   }
 };

@@ -1,6 +1,8 @@
 // From a model to something that evaluates it.
 #pragma once
 
+#include <type_traits>
+
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_derivatives.h"
@@ -16,6 +18,7 @@ Mlp stack_to_compile(const Model& model);
 // the node when it is no plain stack, or the target when that is not available here.
 template <class T>
 Plan<T> compile(const Model& model, CpuTarget target = best_cpu_target()) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "T is float or double");
   return Plan<T>::compile(detail::stack_to_compile(model), target);
 }
 

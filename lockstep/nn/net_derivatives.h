@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/core/matrix_view.h"
@@ -27,6 +28,8 @@ namespace lockstep::nn {
 // (invalid_argument) naming the port when shapes do not fit or the workspace is too small.
 template <class T>
 class NetDerivatives {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "T is float or double");
+
  public:
   using Port = typename NetPlan<T>::Port;
   using In = std::span<const MatrixView<const T>>;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/core/matrix_view.h"
@@ -19,6 +20,8 @@ namespace lockstep::nn {
 // evaluated by Plan<T> at no further cost.
 template <class T>
 class NetPlan {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "T is float or double");
+
  public:
   struct Port {
     std::string name;

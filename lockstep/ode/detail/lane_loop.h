@@ -50,7 +50,8 @@ inline auto load_column(const T* __restrict array, int lane) {
 }
 
 template <class T, class Values, std::size_t... row>
-inline void store_rows(T* __restrict first, const Values& values, std::index_sequence<row...>) {
+inline void store_rows([[maybe_unused]] T* __restrict first, [[maybe_unused]] const Values& values,
+                       std::index_sequence<row...>) {
   ((first[row * kTileLanes] = values[row]), ...);
 }
 

@@ -53,7 +53,9 @@ struct Event {
   void evaluate_lane(const TileView<T>& tile, int lane) const {
     const auto u = load_column<n>(tile.in, lane);
     const auto p = load_column<parameter_count>(tile.parameters, lane);
-    tile.out[lane] = static_cast<T>(f(tile.t[lane], u, p));
+    constexpr bool kIsNumber = std::is_constructible_v<T, decltype(f(tile.t[lane], u, p))>;
+    static_assert(kIsNumber, "an event function f(t, u, p) returns the number whose zero is the event");
+    if constexpr (kIsNumber) tile.out[lane] = static_cast<T>(f(tile.t[lane], u, p));
   }
 };
 
