@@ -261,7 +261,7 @@ TEST(Fit, a_trajectory_that_fails_stops_the_run_by_name) {
     fit(net(mlp), data);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.field(), "trajectory 0");
+    EXPECT_EQ(error.field(), "iteration 0, trajectory 0");
   }
 }
 
@@ -318,7 +318,7 @@ TEST(Fit, the_best_weights_are_those_that_lose_the_fewest_trajectories) {
     loss(train::Place{}, std::vector<float>{1e4f, 0}, gradient);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.field(), "trajectory 7");
+    EXPECT_EQ(error.field(), "iteration 0, trajectory 7");
     EXPECT_THAT(error.what(), ::testing::HasSubstr("and no other succeeded"));
   }
   EXPECT_TRUE(std::isinf(loss.loss(std::vector<float>{1e4f, 0})));
