@@ -115,7 +115,7 @@ class BadInput(NetTest):
                 self.fail_solving(name, NET.replace("net.safetensors", name))
                 self.fail_with(name, "info", name)
         self.write("bad.safetensors", nan)
-        self.fail_solving('bad.toml:4: rhs.activations[1]: found "relux", expected one of identity, relu',
+        self.fail_solving('bad.toml:4: rhs.activations[1]: found "relux", expected one of identity, linear, relu',
                           NET.replace("components =", 'activations = "relu,relux"\ncomponents ='))
         self.fail_with("--activations: found 3 names (relu,relu,relu), expected 2", "info", "net.safetensors",
                        "--activations", "relu,relu,relu")
