@@ -19,8 +19,8 @@
 #include "bindings/python/ports.h"
 #include "bindings/python/users_words.h"
 #include "lockstep/cli/model_text.h"
-#include "lockstep/core/names.h"
 #include "lockstep/core/thread_count.h"
+#include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/load.h"
@@ -169,13 +169,6 @@ void save(const Net& net, const std::filesystem::path& path, bool overwrite,
               {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5, .safetensors or .onnx", {}});
 }
 
-Activation activation_of(const std::string& name, const std::string& field) {
-  if (const auto activation = parse_activation(name)) return *activation;
-  std::vector<std::string> names;
-  for (const Activation& known : all_activations()) names.push_back(to_string(known));
-  throw unknown_name(field, name, std::vector<std::string_view>(names.begin(), names.end()));
-}
-
 // Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
@@ -183,7 +176,8 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
         const std::vector<std::string>& activations, const std::string& name, const std::string& weight_type) {
   Mlp net;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    const Activation activation = activation_of(activations[i], "activations[" + std::to_string(i) + "]");
+    const Activation activation = nn::detail::known_activation(activations[i], "activations[" + std::to_string(i) + "]",
+                                                               ErrorKind::invalid_argument);
     DenseLayer layer{.inputs = weights[i].shape(1), .outputs = weights[i].shape(0), .activation = activation};
     layer.weights.assign(weights[i].data(), weights[i].data() + weights[i].size());
     layer.bias.assign(biases[i].data(), biases[i].data() + biases[i].size());

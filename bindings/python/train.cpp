@@ -32,6 +32,7 @@
 #include "lockstep/cli/training_file.h"
 #include "lockstep/cli/training_run.h"
 #include "lockstep/cli/training_task.h"
+#include "lockstep/core/names.h"
 #include "lockstep/core/pending_file.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/safetensors.h"
@@ -115,7 +116,7 @@ struct Trained {
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
   std::vector<std::string> left_out;  // notes on trajectories that were left out
-  std::optional<Error> failure;  // what ended it behind its first iteration
+  std::optional<Error> failure;       // what ended it behind its first iteration
 };
 
 // What `part` finds; nothing where it was stopped.
@@ -471,6 +472,12 @@ void bind_train(nb::module_& module) {
         return std::pair(std::string(place->table), std::string(place->key));
       },
       nb::arg("word"), nb::arg("kind"));
+  module.def(
+      "nearest_name",
+      [](const std::string& name, const std::vector<std::string>& known) {
+        return nearest_name(name, std::vector<std::string_view>(known.begin(), known.end()));
+      },
+      nb::arg("name"), nb::arg("known"));
   module.def("phase_keys", [] {
     std::vector<std::string> keys;
     for (const std::string_view key : cli::training_keys::kPhase) keys.emplace_back(key);

@@ -25,6 +25,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+constexpr std::size_t kShort = 3;  // of names as short one letter may differ, if any is the same
+
 // Equal but for the case of letters.
 bool same_letters(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -45,7 +47,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string_view
   std::size_t least = static_cast<std::size_t>(-1);
   for (const std::string_view candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance < least && 3 * distance <= std::max(name.size(), candidate.size())) {
+    if (distance < least && distance < name.size() &&
+        3 * distance <= std::max({name.size(), candidate.size(), kShort})) {
       nearest = candidate;
       least = distance;
     }

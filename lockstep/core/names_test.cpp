@@ -37,6 +37,13 @@ TEST(Names, exchanged_neighbours_are_one_edit) {
   EXPECT_EQ(nearest_name("lpto", kCommands), "");
 }
 
+TEST(Names, of_two_letters_one_may_differ) {
+  constexpr std::array<std::string_view, 3> kArguments{"x", "v", "dt"};
+  EXPECT_EQ(nearest_name("vv", kArguments), "v");
+  EXPECT_EQ(nearest_name("dy", kArguments), "dt");
+  EXPECT_EQ(nearest_name("t", kArguments), "");
+}
+
 TEST(Names, nothing_is_suggested_when_nothing_is_near) {
   EXPECT_EQ(nearest_name("radau", kKnown), "");
   EXPECT_EQ(nearest_name("", kKnown), "");

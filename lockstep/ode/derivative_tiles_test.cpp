@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "lockstep/kernels/mlp/mlp.h"
-#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/testing/gradient_cases.h"
+#include "lockstep/ode/testing/watched_derivatives.h"
 
 namespace lockstep::ode {
 namespace {
@@ -53,34 +53,13 @@ class WatchedTile final : public DifferentiableTile<double> {
   std::atomic<int>& crooked_;
 };
 
-class Watched final : public detail::KnotsOfInner {
- public:
-  Watched(Rhs inner, std::atomic<int>& crooked) : KnotsOfInner(std::move(inner)), crooked_(crooked) {}
-
-  std::size_t components() const override { return inner_->components(); }
-  std::size_t parameters() const override { return inner_->parameters(); }
-  std::string description() const override { return "watched"; }
-  std::string digest() const override { return inner_->digest(); }
-  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
-    return inner_->lower_f32(target);
-  }
-  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
-    return inner_->lower_f64(target);
-  }
-  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return std::make_shared<WatchedTile>(inner_->differentiable_f64(target), crooked_);
-  }
-
- private:
-  std::atomic<int>& crooked_;
-};
-
 TEST(DerivativeTiles, arrays_begin_at_registers) {
   for (const testing::Case& c : testing::all_cases()) {
     SCOPED_TRACE(c.name);
     std::atomic<int> crooked{0};
     Problem problem = testing::ensemble(c, 40);
-    problem.rhs = std::make_shared<Watched>(problem.rhs, crooked);
+    problem.rhs = std::make_shared<testing::WatchedDerivatives>(
+        problem.rhs, [&](auto inner) { return std::make_shared<WatchedTile>(std::move(inner), crooked); });
     problem.impulses = {{.time = 0.2, .component = 0, .change = 0.1, .factor = 0.9},
                         {.time = 0.37, .component = 1, .change = -0.2}};
     const Options options = f64("tsit5", StepControl::per_trajectory);

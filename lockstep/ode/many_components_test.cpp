@@ -12,11 +12,11 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/graph/graph.h"
-#include "lockstep/ode/detail/knots_of_inner.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/testing/gradient_cases.h"
+#include "lockstep/ode/testing/watched_derivatives.h"
 
 namespace lockstep::ode {
 namespace {
@@ -161,34 +161,13 @@ class CountedTile final : public DifferentiableTile<double> {
   Calls& calls_;
 };
 
-class Counted final : public detail::KnotsOfInner {
- public:
-  Counted(Rhs inner, Calls& calls) : KnotsOfInner(std::move(inner)), calls_(calls) {}
-
-  std::size_t components() const override { return inner_->components(); }
-  std::size_t parameters() const override { return inner_->parameters(); }
-  std::string description() const override { return "counted"; }
-  std::string digest() const override { return inner_->digest(); }
-  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
-    return inner_->lower_f32(target);
-  }
-  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
-    return inner_->lower_f64(target);
-  }
-  std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return std::make_shared<CountedTile>(inner_->differentiable_f64(target), calls_);
-  }
-
- private:
-  Calls& calls_;
-};
-
 // A tenth of the span by Euler's method: ten steps, whose ends are evaluated as well, and two directions.
 TEST(ManyComponents, a_step_takes_one_derivative_for_each_direction) {
   for (const std::size_t cells : {100u, 200u}) {
     Problem problem = ring_problem(cells, 2);
     Calls calls;
-    problem.rhs = std::make_shared<Counted>(problem.rhs, calls);
+    problem.rhs = std::make_shared<testing::WatchedDerivatives>(
+        problem.rhs, [&](auto inner) { return std::make_shared<CountedTile>(std::move(inner), calls); });
     Options options = f64("euler", StepControl::fixed);
     options.dt = 0.1;
     solve_along(problem, {{0, 1}, {}}, options);

@@ -296,6 +296,7 @@ detail::Linearised hold_at_bounds(std::span<const TrainedParameter> trained, con
     const double size = of.stated ? 1 : std::sqrt(of.loss / freedom), t = of.student(found.rank);
     double plainest = 0;
     std::size_t place = free.size();
+    auto held = ParameterUncertainty::Bound::none;
     for (std::size_t k = 0; k < free.size(); ++k) {
       const std::size_t i = free[k];
       const double gain = found.step[k] * found.step[k] / (found.errors[k] * found.errors[k]);
@@ -304,10 +305,10 @@ detail::Linearised hold_at_bounds(std::span<const TrainedParameter> trained, con
       if (bound == ParameterUncertainty::Bound::none || !(gain > t * t * noise) || !(gain > plainest)) continue;
       plainest = gain;
       place = k;
+      held = bound;
     }
     if (place == free.size()) return found;
-    const std::size_t i = free[place];
-    result.at_bound[i] = bound_ahead(trained[i], result.values[i], size * found.errors[place], found.step[place]);
+    result.at_bound[free[place]] = held;
     free.erase(free.begin() + static_cast<std::ptrdiff_t>(place));
   }
 }

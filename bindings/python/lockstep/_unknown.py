@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, Iterable, Mapping, Optional, TypeVar, cast
+from typing import Any, Callable, Iterable, Mapping, TypeVar, cast
 
 from . import _lockstep
 from ._arrays import whole
@@ -88,24 +88,12 @@ def _remedy(name: str, known: list[str], kind: str) -> str:
         argument = _PLACES.get(kind, {}).get(place, place[1] or place[0])
         if argument in known:
             return f"write {argument}=" + (_IN_ITERATIONS if kind == "training" and "epoch" in name else "")
-    close = _nearest(name, known)
+    return _did_you_mean(name, known)
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = _lockstep.nearest_name(name, list(known))
     return f'did you mean "{close}"?' if close else ""
-
-
-def _nearest(name: str, known: list[str]) -> Optional[str]:
-    """The first of those that differ in the fewest letters, where these are a third of the longer one's at most."""
-    least, first = min(((_distance(name, one), i) for i, one in enumerate(known)), default=(len(name), 0))
-    return known[first] if least < len(name) and 3 * least <= max(len(name), len(known[first]), 3) else None
-
-
-def _distance(a: str, b: str) -> int:
-    """Letters to insert, delete or replace."""
-    row = list(range(len(b) + 1))
-    for i, letter in enumerate(a):
-        last, row[0] = row[0], i + 1
-        for j, other in enumerate(b):
-            last, row[j + 1] = row[j + 1], min(row[j + 1] + 1, row[j] + 1, last + (letter != other))
-    return row[-1]
 
 
 def answer_call(net: Any, what: str, known: tuple[str, ...], positional: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
@@ -113,9 +101,8 @@ def answer_call(net: Any, what: str, known: tuple[str, ...], positional: tuple[A
     Python. Raises for others. `what`: "a net" or a method, "jvp()"."""
     for name in given:
         if name not in known:
-            close = _nearest(name, list(known))
-            remedy = f'did you mean "{close}"?' if close else ""
-            raise refused(name, f"an argument that {what} does not take", f"one of {', '.join(known)}", remedy, kind="type")
+            raise refused(name, f"an argument that {what} does not take", f"one of {', '.join(known)}",
+                          _did_you_mean(name, known), kind="type")
     if len(positional) > len(known):
         raise refused("arguments", str(len(positional)), f"at most {len(known)}: {', '.join(known)}", kind="type")
     both = {**dict(zip(known, positional)), **given}

@@ -14,12 +14,6 @@
 namespace lockstep::nn::detail {
 namespace {
 
-bool is_comparison(const std::string& op) {
-  static const std::set<std::string_view> known{"Equal",          "Less", "LessOrEqual", "Greater",
-                                                "GreaterOrEqual", "And",  "Or",          "Xor"};
-  return known.contains(op);
-}
-
 double compared(const std::string& op, double a, double b) {
   if (op == "Equal") return a == b ? 1 : 0;
   if (op == "Less") return a < b ? 1 : 0;

@@ -36,6 +36,13 @@ std::string label_type(const onnx::ValueInfoProto& output) {
   return is_integer(type) || type == Tensor::STRING ? type_name(type) : "";
 }
 
+// Results are some of the numbers that it is given.
+bool chooses(const std::string& op) {
+  static const std::set<std::string_view> known{
+      "Where", "Min", "Max", "Clip", "ReduceMin", "ReduceMax", "ArrayFeatureExtractor"};
+  return known.contains(op);
+}
+
 constexpr const char* kCastFirst = "export with inputs of floats, or cast to them before (x.float())";
 
 }  // namespace
@@ -431,37 +438,22 @@ void GraphReader::keep_nan(const Node& node, const std::string& name, const Valu
 // Values that depend on the input are computed as real numbers. Integers may be chosen, compared and cast to floats;
 // what divides, rounds or overflows otherwise than real numbers do is refused.
 void GraphReader::require_no_integers(const Node& node) const {
-  static const std::set<std::string_view> as_reals{"Equal",
-                                                   "Less",
-                                                   "LessOrEqual",
-                                                   "Greater",
-                                                   "GreaterOrEqual",
-                                                   "Where",
-                                                   "Min",
-                                                   "Max",
-                                                   "Shape",
-                                                   "Size",
-                                                   "Cast",
-                                                   "CastLike",
-                                                   "Scaler",
-                                                   "Normalizer",
-                                                   "LinearRegressor",
-                                                   "And",
-                                                   "Or",
-                                                   "Not",
-                                                   "Xor",
-                                                   "LinearClassifier",
-                                                   "Clip",
-                                                   "ReduceMin",
-                                                   "ReduceMax",
-                                                   "FeatureVectorizer",
-                                                   "ArrayFeatureExtractor"};
+  static const std::set<std::string_view> reads{"Shape",
+                                                "Size",
+                                                "Cast",
+                                                "CastLike",
+                                                "Not",
+                                                "Scaler",
+                                                "Normalizer",
+                                                "LinearRegressor",
+                                                "LinearClassifier",
+                                                "FeatureVectorizer"};
   const std::string& op = node.op_type();
   for (int i = 0; i < node.input_size(); ++i) {
     if (!integers_.contains(node.input(i))) continue;
     if (op == "CastLike" && i == 1) unsupported(node, "a rounding to integers", "float32 or float64", kCastFirst);
     const bool index = i == 1 && op.starts_with("Gather");  // refused in words of its own
-    if (as_reals.contains(op) || keeps_type(op) || index) continue;
+    if (reads.contains(op) || is_comparison(op) || chooses(op) || keeps_type(op) || index) continue;
     unsupported(node, "arithmetic with integers that depend on the input", "float32 or float64", kCastFirst);
   }
 }
@@ -481,9 +473,7 @@ void GraphReader::require_no_sample_numbers(const Node& node) const {
 }
 
 bool GraphReader::makes_integers(const Node& node) const {
-  static const std::set<std::string_view> also{
-      "Where", "Min", "Max", "Clip", "ReduceMin", "ReduceMax", "ArrayFeatureExtractor"};
-  if (!also.contains(node.op_type()) && !keeps_type(node.op_type())) return false;
+  if (!chooses(node.op_type()) && !keeps_type(node.op_type())) return false;
   const auto given = [&](int i) { return i < node.input_size() && integers_.contains(node.input(i)); };
   if (node.op_type() != "Where")
     return std::ranges::any_of(node.input(), [&](const auto& name) { return integers_.contains(name); });
@@ -499,16 +489,15 @@ bool GraphReader::keeps_type(const std::string& op) {
 }
 
 bool GraphReader::makes_truths(const Node& node) const {
-  static const std::set<std::string_view> tells{"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And",
-                                                "Or",    "Not",  "Xor",         "IsNaN",   "IsInf"};
   const std::string& op = node.op_type();
+  if (is_comparison(op) || op == "Not" || op == "IsNaN" || op == "IsInf") return true;
   if (op == "Constant") {
     const auto* const tensor = attribute(node, "value");
     return tensor && tensor->t().data_type() == onnx::TensorProto::BOOL;
   }
   if (op == "Cast") return integer(node, "to", 0) == onnx::TensorProto::BOOL;
   const int like = op == "CastLike" || op == "Where" ? 1 : keeps_type(op) ? 0 : node.input_size();
-  return tells.contains(op) || (like < node.input_size() && truths_.contains(node.input(like)));
+  return like < node.input_size() && truths_.contains(node.input(like));
 }
 
 GraphReader::Values GraphReader::results_of(const Node& node) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -76,6 +77,37 @@ std::function<double(double)> function_of(const onnx::NodeProto& node) {
     };
   }
   return {};
+}
+
+double combined(BinaryKind kind, double x, double y) {
+  switch (kind) {
+    case BinaryKind::add:
+      return x + y;
+    case BinaryKind::subtract:
+      return x - y;
+    case BinaryKind::multiply:
+      return x * y;
+    case BinaryKind::divide:
+      return x / y;
+    case BinaryKind::minimum:
+      return std::min(x, y);
+    case BinaryKind::maximum:
+      return std::max(x, y);
+    case BinaryKind::modulo:
+      return math::modulo(x, y);
+    default:
+      return std::pow(x, y);
+  }
+}
+
+// Where one at least stands for the size of the batch or the number of a sample: the other must leave that as it is.
+double combined_of_batch(BinaryKind kind, double x, double y, const std::string& where) {
+  const bool adds = kind == BinaryKind::add, times = kind == BinaryKind::multiply;
+  if ((y == 0 && (adds || kind == BinaryKind::subtract)) || (y == 1 && (times || kind == BinaryKind::divide))) return x;
+  if ((x == 0 && adds) || (x == 1 && times)) return y;
+  if (!is_of_sample(x) && !is_of_sample(y))
+    unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
+  return kOfSampleNumber;
 }
 
 }  // namespace
@@ -158,6 +190,12 @@ OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, 
   return result;
 }
 
+bool is_comparison(const std::string& op) {
+  static const std::set<std::string_view> known{"Equal",          "Less", "LessOrEqual", "Greater",
+                                                "GreaterOrEqual", "And",  "Or",          "Xor"};
+  return known.contains(op);
+}
+
 OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where) {
   const std::size_t rank = std::max(a.shape.size(), b.shape.size());
   OnnxTensor result;
@@ -188,42 +226,9 @@ OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTen
   std::size_t in_a = 0, in_b = 0;
   for (double& value : result.values) {
     const double x = a.values[in_a], y = b.values[in_b];
-    if ((a.holds_batch && is_of_batch(x)) || (b.holds_batch && is_of_batch(y))) {
-      const bool adds = kind == BinaryKind::add, times = kind == BinaryKind::multiply;
-      const bool first =
-          (y == 0 && (adds || kind == BinaryKind::subtract)) || (y == 1 && (times || kind == BinaryKind::divide));
-      const bool second = (x == 0 && adds) || (x == 1 && times);
-      const bool of_sample = is_of_sample(x) || is_of_sample(y);
-      if (!first && !second && !of_sample) unsupported(where, "arithmetic with the size of the batch", "fixed numbers");
-      value = first ? x : second ? y : kOfSampleNumber;
-      result.holds_batch = true;
-    } else
-      switch (kind) {
-        case BinaryKind::add:
-          value = x + y;
-          break;
-        case BinaryKind::subtract:
-          value = x - y;
-          break;
-        case BinaryKind::multiply:
-          value = x * y;
-          break;
-        case BinaryKind::divide:
-          value = x / y;
-          break;
-        case BinaryKind::minimum:
-          value = std::min(x, y);
-          break;
-        case BinaryKind::maximum:
-          value = std::max(x, y);
-          break;
-        case BinaryKind::modulo:
-          value = math::modulo(x, y);
-          break;
-        default:
-          value = std::pow(x, y);
-          break;
-      }
+    const bool of_batch = (a.holds_batch && is_of_batch(x)) || (b.holds_batch && is_of_batch(y));
+    value = of_batch ? combined_of_batch(kind, x, y, where) : combined(kind, x, y);
+    result.holds_batch = result.holds_batch || of_batch;
     if (result.whole) value = std::trunc(value);
     for (std::size_t i = rank; i-- > 0;) {  // the next place, as an odometer
       in_a += a_step[i];

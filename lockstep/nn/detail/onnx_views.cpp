@@ -245,8 +245,8 @@ GraphReader::Value GraphReader::scattered(const Node& node) {
   }
   if (targets.size() != others) refuse(place(node), "other numbers of indices than of updates", "one for each");
   std::optional<std::size_t> batch = of_each_sample ? x.batch : from.batch;  // where x has it
-  if (batch && node.op_type() == "ScatterND" &&
-      !of_each_sample) {  // [lists of indices, what x has behind the dimensions they name]
+  // Of ScatterND: [lists of indices, what x has behind the dimensions they name].
+  if (batch && node.op_type() == "ScatterND" && !of_each_sample) {
     const std::size_t lists = indices.shape.size() - 1, named = static_cast<std::size_t>(indices.shape.back());
     if (*batch < lists) unsupported(node, "updates " + text_of(from), "the batch behind the dimensions of the indices");
     *batch += named - lists;

@@ -51,8 +51,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     });
   };
 
-  // y' at theta within a step, steps being constants.
-  // Within a step, at `theta` of it, once weigh() has been there.
+  // y' within a step, steps being constants, at the theta for which weigh() was asked last.
   std::vector<T> weights(context_.tableau.interpolant_stages.size());
   const auto weigh = [&](double theta, double h) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
