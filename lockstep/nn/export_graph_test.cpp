@@ -334,7 +334,7 @@ class GraphHeader : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-const std::string kStrictC = LOCKSTEP_TEST_CC " -std=c99 -O1 -Wall -Wextra -pedantic";
+const std::string kStrictC = LOCKSTEP_TEST_CC " -std=c99 -O0 -Wall -Wextra -pedantic";
 const std::string kContractingCpp =
     LOCKSTEP_TEST_CXX " -x c++ -std=c++11 -O1 -march=native -ffp-contract=fast -Wall -Wextra -pedantic";
 // As hosts are built: the vectoriser sees every loop.

@@ -13,6 +13,7 @@ sass_test.py CUOBJDUMP LIBRARY REGISTERS.tsv INSTRUCTIONS.tsv [--write]
 - The kernels whose times docs/cuda.md predicts have about as many instructions as when those were counted: 5 % more or
   less in all, 2 % in the loop that has most of the arithmetic, for compute capability 9.0.
 """
+import functools
 import os
 import re
 import subprocess
@@ -40,6 +41,7 @@ STACKS = ("evaluate", "tensor", "graph", "general", "tiles", "gemm")
 MOST_STACK = 1024  # elsewhere: a copy of a trajectory and the search for its event
 
 
+@functools.cache  # the machine code is looked at more than once, and takes half a minute
 def run(tool, *arguments):
     # cuobjdump calls nvdisasm, which lies beside it.
     environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(tool)) + ":" + os.environ["PATH"])
