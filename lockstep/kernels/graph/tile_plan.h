@@ -19,7 +19,7 @@ namespace lockstep {
 template <class T>
 class GraphTilePlan {
  public:
-  static constexpr std::size_t kMostInputs = 3;
+  static constexpr std::size_t kMostInputs = 5;
 
   // Throws Error as GraphPlan::compile, and (unsupported) for more than kMostInputs input ports, or output ports other
   // than one.

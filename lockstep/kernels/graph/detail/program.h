@@ -22,8 +22,8 @@ namespace lockstep::graph {
 // [sample][feature], for which a tile of stride 1 stands, whose rows are the first sample's numbers.
 template <class T>
 struct Tile {
-  // Of rows: the tile's own; of a tile plan the output's, those of three inputs, and constants.
-  std::array<T*, 6> bases;
+  // Of rows: the tile's own; of a tile plan the output's, those of five inputs, and constants.
+  std::array<T*, 8> bases;
   std::size_t stride;               // numbers between rows: as many lanes as a full tile has
   std::size_t registers;            // of lanes in use, one or two where there are layers
   std::size_t samples;              // in them; the lanes beyond hold numbers that nobody wants
@@ -40,7 +40,7 @@ struct Operand {
   std::uint8_t base = 0;
 };
 
-inline constexpr std::uint8_t kConstantBase = 5;
+inline constexpr std::uint8_t kConstantBase = 7;  // in no generated code
 
 template <class T>
 T* rows_at(const Tile<T>& tile, std::uint8_t base, std::size_t row) {

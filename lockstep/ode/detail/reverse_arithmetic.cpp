@@ -1,0 +1,175 @@
+#include "lockstep/ode/detail/reverse_arithmetic.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/tile_plan.h"
+
+namespace lockstep::ode::detail {
+namespace {
+
+// The cotangents of the input ports, one after another as one output port.
+graph::Graph transposed(const graph::Graph& graph) {
+  graph::Graph made = graph::vjp_graph(graph);
+  graph::Node all{"bars", graph::Concatenate{}, {}};
+  std::size_t width = 0;
+  for (std::size_t port = graph.outputs.size(); port < made.outputs.size(); ++port) {
+    all.inputs.push_back(made.outputs[port].value);
+    width += made.outputs[port].width;
+  }
+  made.nodes.push_back(std::move(all));
+  made.outputs = {{"bars", made.inputs.size() + made.nodes.size() - 1, width}};
+  return made;
+}
+
+// Nothing is recorded: the transpose evaluates the function again.
+template <class T>
+class ReverseArithmetic final : public DifferentiableTile<T> {
+ public:
+  ReverseArithmetic(const graph::Graph& graph, GraphPieces pieces, CpuTarget target)
+      : graph_(graph),
+        pieces_(std::move(pieces)),
+        target_(target),
+        outputs_(graph.outputs[0].width),
+        plan_(GraphTilePlan<T>::compile(graph, target)),
+        reverse_(GraphTilePlan<T>::compile(transposed(graph), target)) {
+    for (const GraphPiece& piece : pieces_) inputs_ += piece.count;
+  }
+
+  void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
+    Rows rows;
+    place(tile.t, tile.in, tile.parameters, workspace, rows);
+    plan_.evaluate(std::span(rows).first(pieces_.size()), tile.out, tile.lanes, workspace + kTimeBytes);
+  }
+  std::size_t workspace_bytes() const override { return kTimeBytes + plan_.workspace_bytes(); }
+  std::string description() const override { return plan_.description(); }
+
+  // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
+  // are NaN, and must be nothing.
+  void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
+    alignas(64) T counts[kTileLanes] = {};
+    const bool all = is_nowhere_zero(tile.out_bar);  // the first output's tell as a rule
+    for (std::size_t j = 0; !all && j < outputs_; ++j) mark(tile.out_bar + j * kTileLanes, counts);
+    int lanes = kTileLanes;
+    while (!all && lanes > 0 && counts[lanes - 1] == 0) --lanes;
+    if (lanes == 0) return;
+    Rows rows;
+    place(tile.t, tile.in, tile.parameters, workspace, rows);
+    rows[pieces_.size()] = tile.out_bar;
+    T* const bars = reinterpret_cast<T*>(workspace + kTimeBytes);
+    reverse_.evaluate(std::span(rows).first(pieces_.size() + 1), bars, lanes,
+                      workspace + kTimeBytes + bytes_of(inputs_));
+    const T* row = bars;
+    for (const GraphPiece& piece : pieces_) {
+      T* const rows_bar = piece.source == GraphSource::state        ? tile.in_bar
+                          : piece.source == GraphSource::parameters ? tile.parameter_bar
+                                                                    : tile.time_bar;
+      for (std::size_t i = 0; i < piece.count; ++i, row += kTileLanes) {
+        if (rows_bar == nullptr) continue;
+        T* const to = rows_bar + (piece.first + i) * kTileLanes;
+        if (all) {
+          for (int lane = 0; lane < kTileLanes; ++lane) to[lane] += row[lane];
+        } else {
+          for (int lane = 0; lane < kTileLanes; ++lane) to[lane] += counts[lane] != 0 ? row[lane] : T(0);
+        }
+      }
+    }
+  }
+  std::size_t reverse_workspace_bytes() const override {
+    return kTimeBytes + bytes_of(inputs_) + reverse_.workspace_bytes();
+  }
+  bool knows_time() const override { return true; }
+
+  void prepare_forward() override {
+    if (forward_) return;
+    std::vector<std::size_t> moved;
+    for (std::size_t port = 0; port < pieces_.size(); ++port) {
+      if (pieces_[port].source != GraphSource::time) moved.push_back(port);
+    }
+    forward_ = GraphTilePlan<T>::compile(graph::jvp_graph(graph_, moved), target_);
+  }
+  bool pushes_forward() const override { return forward_.has_value(); }
+  void forward(const ForwardTileView<T>& tile, std::byte* workspace) const override {
+    Rows rows;
+    std::size_t count = place(tile.t, tile.in, tile.parameters, workspace, rows);
+    for (const GraphPiece& piece : pieces_) {
+      if (piece.source == GraphSource::time) continue;
+      rows[count++] =
+          (piece.source == GraphSource::state ? tile.in_dot : tile.parameter_dot) + piece.first * kTileLanes;
+    }
+    forward_->evaluate(std::span(rows).first(count), tile.out_dot, kTileLanes, workspace + kTimeBytes);
+  }
+  std::size_t forward_workspace_bytes() const override {
+    return forward_ ? kTimeBytes + forward_->workspace_bytes() : 0;
+  }
+
+ private:
+  static constexpr std::size_t kTimeBytes = kTileLanes * sizeof(T);
+  static std::size_t bytes_of(std::size_t rows) { return rows * kTileLanes * sizeof(T); }
+  using Rows = std::array<const T*, GraphTilePlan<T>::kMostInputs>;
+
+  static bool is_nowhere_zero(const T* bar) {
+    int zeros = 0;
+    for (int lane = 0; lane < kTileLanes; ++lane) zeros += bar[lane] == 0 ? 1 : 0;
+    return zeros == 0;
+  }
+  static void mark(const T* bar, T* counts) {
+    for (int lane = 0; lane < kTileLanes; ++lane) counts[lane] = bar[lane] != 0 ? T(1) : counts[lane];
+  }
+
+  // Where each port's rows lie: where they are, but for time, which is float64. Returns the number of ports.
+  std::size_t place(const double* t, const T* in, const T* parameters, std::byte* workspace, Rows& rows) const {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      if (pieces_[i].source == GraphSource::time) {
+        T* const row = reinterpret_cast<T*>(workspace);
+        for (int lane = 0; lane < kTileLanes; ++lane) row[lane] = T(t[lane]);
+        rows[i] = row;
+      } else {
+        rows[i] = (pieces_[i].source == GraphSource::state ? in : parameters) + pieces_[i].first * kTileLanes;
+      }
+    }
+    return pieces_.size();
+  }
+
+  graph::Graph graph_;
+  GraphPieces pieces_;  // [port]
+  CpuTarget target_;
+  std::size_t inputs_ = 0, outputs_;
+  GraphTilePlan<T> plan_, reverse_;
+  std::optional<GraphTilePlan<T>> forward_;
+};
+
+template <class T>
+bool fits(const graph::Graph& graph, const GraphPieces& pieces) {
+  std::size_t moved = 0, times = 0;
+  for (const GraphPiece& piece : pieces) ++(piece.source == GraphSource::time ? times : moved);
+  bool one_each = pieces.size() == graph.inputs.size() && times <= 1 && pieces.size() < GraphTilePlan<T>::kMostInputs &&
+                  pieces.size() + moved <= GraphTilePlan<T>::kMostInputs;
+  for (std::size_t i = 0; one_each && i < pieces.size(); ++i) one_each = pieces[i].count == graph.inputs[i].width;
+  return one_each && std::ranges::none_of(graph.nodes, [](const graph::Node& node) {
+           return std::holds_alternative<graph::Dense>(node.operation);
+         });
+}
+
+}  // namespace
+
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(const graph::Graph& graph, const GraphPieces& pieces,
+                                                          CpuTarget target) {
+  if (!fits<T>(graph, pieces)) return nullptr;
+  return std::make_shared<ReverseArithmetic<T>>(graph, pieces, target);
+}
+template std::shared_ptr<DifferentiableTile<float>> reverse_arithmetic(const graph::Graph&, const GraphPieces&,
+                                                                       CpuTarget);
+template std::shared_ptr<DifferentiableTile<double>> reverse_arithmetic(const graph::Graph&, const GraphPieces&,
+                                                                        CpuTarget);
+
+}  // namespace lockstep::ode::detail

@@ -1,0 +1,19 @@
+// A graph without layers as a right-hand side with its derivatives, for which code is generated where there is a
+// generator.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/kernels/graph/graph.h"
+#include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/differentiable_tile.h"
+
+namespace lockstep::ode::detail {
+
+// Of a graph with one output port, nothing trainable. Null for one that has layers, or a port that takes several
+// pieces.
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(const graph::Graph& graph, const GraphPieces& pieces,
+                                                          CpuTarget target);
+
+}  // namespace lockstep::ode::detail
