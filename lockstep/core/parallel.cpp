@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -41,6 +44,8 @@ class FirstException {
   std::exception_ptr first_;
 };
 
+constexpr std::chrono::microseconds kPatience{50};  // of the crew's threads and their callers, before they sleep
+
 // A pause takes tens of nanoseconds, more than a change that is on its way: the first looks go without.
 constexpr int kEager = 1000;
 void pause() {
@@ -51,7 +56,90 @@ void pause() {
 #endif
 }
 
-// OpenMP's threads do not follow a process through fork() (Python's multiprocessing), but it waits for them there.
+// One call's bodies: who comes takes the next one. Who comes when all are taken leaves again, and nobody waits for
+// that.
+struct Bodies {
+  Bodies(const std::function<void(int thread)>& called, int number) : body(&called), count(number) {}
+
+  void take_all() {
+    for (int i = next++; i < count; i = next++) {
+      exception.run(*body, i);
+      if (++ended == count - 1) ended.notify_all();
+    }
+  }
+  // Those that others have taken.
+  void await_end() const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (ended.load() != count - 1 && std::chrono::steady_clock::now() < end) pause();
+    for (int seen = ended.load(); seen != count - 1; seen = ended.load()) ended.wait(seen);
+  }
+
+  const std::function<void(int thread)>* body;  // the caller's: looked at by who has taken one
+  int count;
+  FirstException exception;
+  std::atomic<int> next{1}, ended{0};  // of bodies 1 .. count - 1
+};
+
+// The process's threads for calls: started as they are wanted, asleep between. An OpenMP region waits at its end for
+// every thread, which on a busy machine takes milliseconds where there is nothing left to do for it.
+class Crew {
+ public:
+  static Crew& of_this_process() {
+    static Crew* const crew = new Crew;  // never destroyed: its threads look at it until the process ends
+    return *crew;
+  }
+
+  void call(const std::shared_ptr<Bodies>& bodies) {
+    const auto wanted = static_cast<std::size_t>(bodies->count - 1);
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.insert(waiting_.end(), wanted, bodies);
+      start_threads();
+    }
+    ++calls_;
+    wanted == 1 ? come_.notify_one() : come_.notify_all();
+    bodies->exception.run(*bodies->body, 0);
+    bodies->take_all();
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(waiting_, bodies);
+    }
+    bodies->await_end();
+    bodies->exception.rethrow();
+  }
+
+ private:
+  // As many as calls wait for. The caller does alone what no thread can be had for.
+  void start_threads() {
+    try {
+      for (; idle_ < waiting_.size(); ++idle_) std::thread([this] { work(); }).detach();
+    } catch (const std::system_error&) {
+    }
+  }
+  void work() {
+    for (std::unique_lock lock(mutex_);; lock.lock(), ++idle_) {
+      come_.wait(lock, [this] { return !waiting_.empty(); });
+      --idle_;
+      std::shared_ptr<Bodies> bodies = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      const std::uint32_t seen = calls_;
+      bodies->take_all();
+      bodies.reset();
+      // Calls that follow closely need not wake it.
+      const auto end = std::chrono::steady_clock::now() + kPatience;
+      while (calls_ == seen && std::chrono::steady_clock::now() < end) pause();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable come_;
+  std::deque<std::shared_ptr<Bodies>> waiting_;  // once for each thread that a call wants
+  std::size_t idle_ = 0;                         // threads that wait, or have just been started
+  std::atomic<std::uint32_t> calls_{0};
+};
+
+// Threads do not follow a process through fork() (Python's multiprocessing).
 std::atomic<bool> is_forked{false};
 [[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
 
@@ -85,11 +173,12 @@ void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   const StandardArithmetic arithmetic;
   if (threads == 1) return body(0);
   if (is_forked) return run_on_new_threads(threads, body);
-  FirstException exception;
-  // One iteration a thread, whatever number of threads OpenMP grants: the bodies draw from a queue of their own.
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) exception.run(body, thread);
-  exception.rethrow();
+  const auto bodies = std::make_shared<Bodies>(body, threads);
+  if (!omp_in_parallel()) return Crew::of_this_process().call(bodies);
+  // The host's threads have the processors: this one does all.
+  bodies->exception.run(body, 0);
+  bodies->take_all();
+  bodies->exception.rethrow();
 }
 
 void Signal::wake() noexcept {

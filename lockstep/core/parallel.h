@@ -1,4 +1,4 @@
-// Threads for one call, and threads kept for a loop of short ones. No global state.
+// Threads for one call, and threads kept for a loop of short ones.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,10 @@ namespace lockstep {
 // least 1.
 int available_threads();
 
-// Runs body(0) .. body(threads - 1), each on a thread of its own (one of them the caller's), and waits for
-// all. The first exception thrown is rethrown here after every body has ended. threads >= 1. After a fork() it goes on
+// Runs body(0) .. body(threads - 1), each once, and waits for all: body(0) on the caller's thread, the others on
+// threads that the process keeps, or on the caller's where those have not begun when it has ended its own. Bodies draw
+// from a common queue, then, and do not wait for one another. The first exception thrown is rethrown here after every
+// body has ended. threads >= 1. From within an OpenMP region of the host the caller runs all. After a fork() it goes on
 // in the child, where starting threads takes longer.
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
 

@@ -208,6 +208,49 @@ TEST(ChosenThreads, follow_one_rule) {
   }
 }
 
+// Many callers at once, and calls from within bodies.
+TEST(RunOnThreads, serves_callers_side_by_side_and_within_bodies) {
+  std::vector<std::atomic<int>> runs(6);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&] {
+      for (int call = 0; call < 200; ++call) {
+        run_on_threads(3, [&](int outer) {
+          run_on_threads(2, [&](int inner) { ++runs[static_cast<std::size_t>(2 * outer + inner)]; });
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 800);
+}
+
+// Those that another call keeps do nothing for this one.
+TEST(RunOnThreads, goes_on_beside_a_call_that_does_not_end) {
+  std::atomic<bool> released{false};
+  std::thread other([&] {
+    run_on_threads(3, [&](int) {
+      while (!released) std::this_thread::yield();
+    });
+  });
+  std::vector<int> runs(40);
+  run_on_threads(40, [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; });
+  released = true;
+  other.join();
+  EXPECT_EQ(runs, std::vector<int>(40, 1));
+}
+
+TEST(RunOnThreads, works_while_the_threads_are_used) {
+  std::atomic<long> sum{0};
+  for (int call = 0; call < 2000; ++call) {
+    std::atomic<int> next{0};
+    run_on_threads(1 + call % 5, [&](int) {
+      for (int i = next++; i < 20; i = next++) sum += i;
+    });
+  }
+  EXPECT_EQ(sum, 2000 * 190);
+}
+
 TEST(RunOnThreads, runs_every_body_once_and_throws_what_one_throws) {
   std::vector<int> runs(4);
   run_on_threads(4, [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; });

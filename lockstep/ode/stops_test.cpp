@@ -290,6 +290,30 @@ TEST(Stops, times_that_the_precision_does_not_tell_apart_are_one) {
   EXPECT_EQ(detail::Stops(problem, options).times(0).high[0], 1.5 + 1e-9);
 }
 
+// A stop at a jump takes nothing from the sides that the jump's own argument needs, read at t + 5000; nor another jump.
+TEST(Stops, joined_ones_have_the_widest_sides) {
+  std::vector<double> knots = kKnots;
+  for (double& knot : knots) knot += 5000;
+  const Problem problem = switched(forced(table(knots, kValues, true), -5000));
+  Options options = tight();
+  const detail::Stops alone(problem, options);
+  options.stops.assign(kKnots.begin() + 1, kKnots.end());
+  const detail::Stops both(problem, options);
+  ASSERT_EQ(both.times(0).count, alone.times(0).count);
+  for (std::int32_t k = 0; k < both.times(0).count; ++k) {
+    EXPECT_LE(both.times(0).low[k], alone.times(0).low[k]) << k;
+    EXPECT_GE(both.times(0).high[k], alone.times(0).high[k]) << k;
+  }
+  const Solution solution = solve(problem, options);
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    ASSERT_EQ(solution.record(i).status, Status::success);
+    EXPECT_LE(solution.record(i).rejected, 6) << i;
+    const double expected =
+        exact(problem.initial_states[i], problem.start_times[i], problem.end_times[i], problem.parameters[i]);
+    EXPECT_NEAR(solution.state(i, 2, 0), expected, 1e-8 * std::max(1.0, std::fabs(expected))) << i;
+  }
+}
+
 TEST(Stops, wrong_ones_are_refused) {
   const Problem problem = switched(forced(table(kKnots, kValues, true)));
   Options options;

@@ -136,10 +136,11 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
     // step before it the slope of the step behind.
     const bool two_sides = knot.jumps || moves;
     const double side = two_sides ? sides : 0;
-    // Times that the precision does not tell apart are one.
-    if (time_.size() > first && knot.time - time_.back() <= sides) {
-      if (two_sides) high_.back() = knot.time + side;
-      if (two_sides && low_.back() == time_.back()) low_.back() = time_.back() - side;
+    // Times that the precision does not tell apart, by what leads to the one or to the other, are one, with the widest
+    // sides.
+    if (time_.size() > first && knot.time <= std::max(time_.back() + sides, high_.back())) {
+      if (two_sides) high_.back() = std::max(high_.back(), knot.time + side);
+      if (two_sides) low_.back() = std::min(low_.back(), time_.back() - side);
       jumps_.back() = jumps_.back() || knot.jumps;
     } else {
       add_time(knot.time, side, knot.jumps);
