@@ -200,7 +200,9 @@ TEST_F(EventFiles, that_were_lost_are_found_again) {
     }
     ResultWriter writer(path("a.h5"), problem, options.precision, balls_metadata(), Existing::replace,
                         Leftover::resume);
-    EXPECT_EQ(writer.open_rows().size(), left == 0 ? 300u : 200u) << left;
+    // The first record has its hundred trajectories, or fewer where they took longer than a quarter of a second.
+    EXPECT_GE(writer.open_rows().size(), left == 0 ? 300u : 200u) << left;
+    EXPECT_LE(writer.open_rows().size(), left == 0 ? 300u : 299u) << left;
     solve_rows(writer, problem, options, writer.open_rows());
     writer.finish({});
     EXPECT_EQ(ResultFile(path("a.h5")).events(0, 300), expected) << left;
