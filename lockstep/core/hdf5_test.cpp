@@ -71,6 +71,29 @@ TEST_F(Hdf5Test, members_of_groups_are_looked_for_by_path) {
   }
 }
 
+// Wherever sixteen bytes are lost: at one place at least that is the head of a dataset.
+TEST_F(Hdf5Test, a_damaged_member_is_named_and_not_left_out) {
+  {
+    File file = File::create(path_);
+    file.create_dataset<double>("state", {4}).write<double>(ramp(4));
+    file.publish();
+  }
+  std::ifstream written(path_, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(written)), {});
+  std::size_t named = 0;
+  for (std::size_t at = 0; at + 16 <= std::min<std::size_t>(whole.size(), 4096); at += 8) {
+    std::string damaged = whole;
+    damaged.replace(at, 16, 16, '\0');
+    std::ofstream(path_, std::ios::binary) << damaged;
+    try {
+      File::open(path_).datasets();
+    } catch (const Error& error) {
+      named += std::string(error.what()).find("state: found") != std::string::npos ? 1 : 0;
+    }
+  }
+  EXPECT_GE(named, 1u);
+}
+
 TEST_F(Hdf5Test, attributes_read_as_the_shortest_text) {
   EXPECT_EQ(to_text(std::string("a b")), "a b");
   EXPECT_EQ(to_text(std::int64_t{-7}), "-7");

@@ -48,6 +48,7 @@ std::size_t product(const hdf5::Shape& shape, std::size_t from) {
 // Whole rows of the slowest dimension as long as they fit; of longer rows a part of the next dimension.
 hdf5::Shape chunk_of(const hdf5::Shape& shape, std::size_t element_bytes) {
   hdf5::Shape chunk = shape;
+  if (product(shape, 0) == 0) return chunk;  // nothing to cut
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const std::size_t row = product(chunk, i + 1) * element_bytes;
     chunk[i] = std::clamp<std::size_t>(kPackedChunkBytes / row, 1, shape[i]);
@@ -126,6 +127,7 @@ class Packing {
   void in_pieces(const hdf5::Dataset& source, const hdf5::Shape& chunk, const Use& use) {
     const hdf5::Shape shape = source.shape();
     if (shape.empty()) return use(source.read<T>(), {}, {});
+    if (product(shape, 0) == 0) return;
     const std::size_t row = std::max<std::size_t>(product(shape, 1) * sizeof(T), 1);
     const std::size_t step = chunk.empty() ? 1 : chunk[0];
     const std::size_t rows = std::max(kPackedBytes / row / step * step, step);
