@@ -2,7 +2,6 @@
 # Looks for data races: builds tests/threads/ with ThreadSanitizer into build-thread/ and runs it: threads that share
 # plans, and load, lower, evaluate, differentiate and fail side by side.
 #   usage: scripts/thread_check.sh
-# Only the program's own threads are watched: gcc's OpenMP runtime is not instrumented, and its barriers look like races.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 stage "ThreadSanitizer build, into build-thread/"
