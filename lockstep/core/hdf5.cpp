@@ -159,13 +159,14 @@ std::vector<std::string> Group::members(int wanted_type) const {
   check(H5Literate(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &all), name_, "readable members");
   for (std::string& member : all) {
     const Handle object(H5Oopen(id(), member.c_str(), H5P_DEFAULT));
-    if (object.id() <
-        0) {  // a link to elsewhere may lead nowhere; what is the file's own is damaged, and not to be left out
-      H5L_info_t link;
-      check(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), child(name_, member), "a link");
-      if (link.type == H5L_TYPE_HARD) check(-1, child(name_, member), "a readable dataset or group");
+    if (object.id() >= 0) {
+      if (H5Iget_type(object.id()) == wanted_type) result.push_back(std::move(member));
+      continue;
     }
-    if (object.id() >= 0 && H5Iget_type(object.id()) == wanted_type) result.push_back(std::move(member));
+    // A link to elsewhere may lead nowhere. What is the file's own is damaged, and not to be left out.
+    H5L_info_t link;
+    check(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), child(name_, member), "a link");
+    if (link.type == H5L_TYPE_HARD) check(-1, child(name_, member), "a readable dataset or group");
   }
   std::sort(result.begin(), result.end());
   return result;

@@ -44,8 +44,6 @@ class FirstException {
   std::exception_ptr first_;
 };
 
-constexpr std::chrono::microseconds kPatience{50};  // of the crew's threads and their callers, before they sleep
-
 // A pause takes tens of nanoseconds, more than a change that is on its way: the first looks go without.
 constexpr int kEager = 1000;
 void pause() {
@@ -56,11 +54,31 @@ void pause() {
 #endif
 }
 
+// How long threads look out for what comes before they sleep.
+constexpr std::chrono::microseconds kPatience{100};
+
+// Whether it came.
+template <class HasCome>
+bool comes_within(std::chrono::nanoseconds patience, const HasCome& has_come) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + patience; Clock::now() < end;) {
+    for (int i = 0; i < 16; ++i, pause()) {
+      if (has_come()) return true;
+    }
+  }
+  return false;
+}
+
 // One call's bodies: who comes takes the next one. Who comes when all are taken leaves again, and nobody waits for
 // that.
 struct Bodies {
   Bodies(const std::function<void(int thread)>& called, int number) : body(&called), count(number) {}
 
+  // The first one is the caller's.
+  void take_from_first() {
+    exception.run(*body, 0);
+    take_all();
+  }
   void take_all() {
     for (int i = next++; i < count; i = next++) {
       exception.run(*body, i);
@@ -69,9 +87,8 @@ struct Bodies {
   }
   // Those that others have taken.
   void await_end() const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (ended.load() != count - 1 && std::chrono::steady_clock::now() < end) pause();
-    for (int seen = ended.load(); seen != count - 1; seen = ended.load()) ended.wait(seen);
+    if (comes_within(kPatience, [this] { return ended == count - 1; })) return;
+    for (int seen = ended; seen != count - 1; seen = ended) ended.wait(seen);
   }
 
   const std::function<void(int thread)>* body;  // the caller's: looked at by who has taken one
@@ -85,76 +102,73 @@ struct Bodies {
 class Crew {
  public:
   static Crew& of_this_process() {
-    static Crew* const crew = new Crew;  // never destroyed: its threads look at it until the process ends
+    static const int watches_forks = pthread_atfork(nullptr, nullptr, [] { present_ = nullptr; });
+    static_cast<void>(watches_forks);
+    Crew* crew = present_;
+    if (crew == nullptr) {
+      auto made = std::make_unique<Crew>();
+      if (present_.compare_exchange_strong(crew, made.get())) crew = made.release();
+    }
     return *crew;
   }
 
   void call(const std::shared_ptr<Bodies>& bodies) {
-    const auto wanted = static_cast<std::size_t>(bodies->count - 1);
+    const auto others = static_cast<std::size_t>(bodies->count - 1);
     {
       const std::lock_guard lock(mutex_);
-      waiting_.insert(waiting_.end(), wanted, bodies);
+      waiting_.insert(waiting_.end(), others, bodies);
+      wanted_ += others;
       start_threads();
+      ++calls_;
     }
-    ++calls_;
-    wanted == 1 ? come_.notify_one() : come_.notify_all();
-    bodies->exception.run(*bodies->body, 0);
-    bodies->take_all();
+    come_.notify_all();
+    bodies->take_from_first();
     {
       const std::lock_guard lock(mutex_);
       std::erase(waiting_, bodies);
     }
     bodies->await_end();
+    wanted_ -= others;
     bodies->exception.rethrow();
   }
 
  private:
-  // As many as calls wait for. The caller does alone what no thread can be had for.
+  // The caller does alone what no thread can be had for.
   void start_threads() {
     try {
-      for (; idle_ < waiting_.size(); ++idle_) std::thread([this] { work(); }).detach();
+      for (; threads_ < wanted_; ++threads_) std::thread([this] { work(); }).detach();
     } catch (const std::system_error&) {
     }
   }
   void work() {
-    for (std::unique_lock lock(mutex_);; lock.lock(), ++idle_) {
+    for (std::unique_lock lock(mutex_);;) {
       come_.wait(lock, [this] { return !waiting_.empty(); });
-      --idle_;
       std::shared_ptr<Bodies> bodies = std::move(waiting_.front());
       waiting_.pop_front();
       lock.unlock();
-      const std::uint32_t seen = calls_;
       bodies->take_all();
       bodies.reset();
+      lock.lock();
+      if (!waiting_.empty()) continue;
       // Calls that follow closely need not wake it.
-      const auto end = std::chrono::steady_clock::now() + kPatience;
-      while (calls_ == seen && std::chrono::steady_clock::now() < end) pause();
+      const std::uint32_t seen = calls_;
+      lock.unlock();
+      comes_within(kPatience, [&] { return calls_ != seen; });
+      lock.lock();
     }
   }
+
+  // Never destroyed: its threads look at it until the process ends. Null before the first call, and in a forked process
+  // (Python's multiprocessing), which threads do not follow.
+  inline static std::atomic<Crew*> present_{nullptr};
 
   std::mutex mutex_;
   std::condition_variable come_;
   std::deque<std::shared_ptr<Bodies>> waiting_;  // once for each thread that a call wants
-  std::size_t idle_ = 0;                         // threads that wait, or have just been started
+  std::size_t threads_ = 0;
+  std::atomic<std::size_t> wanted_{0};  // threads, by the calls of this moment
   std::atomic<std::uint32_t> calls_{0};
 };
-
-// Threads do not follow a process through fork() (Python's multiprocessing).
-std::atomic<bool> is_forked{false};
-[[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, [] { is_forked = true; });
-
-void run_on_new_threads(int threads, const std::function<void(int thread)>& body) {
-  FirstException exception;
-  {
-    std::vector<std::jthread> others;
-    others.reserve(static_cast<std::size_t>(threads - 1));
-    for (int thread = 1; thread < threads; ++thread) {
-      others.emplace_back([&exception, &body, thread] { exception.run(body, thread); });
-    }
-    exception.run(body, 0);
-  }
-  exception.rethrow();
-}
 
 }  // namespace
 
@@ -172,12 +186,9 @@ int chosen_threads(int threads, const char* field) {
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   const StandardArithmetic arithmetic;
   if (threads == 1) return body(0);
-  if (is_forked) return run_on_new_threads(threads, body);
   const auto bodies = std::make_shared<Bodies>(body, threads);
   if (!omp_in_parallel()) return Crew::of_this_process().call(bodies);
-  // The host's threads have the processors: this one does all.
-  bodies->exception.run(body, 0);
-  bodies->take_all();
+  bodies->take_from_first();  // the host's threads have the processors
   bodies->exception.rethrow();
 }
 
@@ -192,15 +203,10 @@ void Signal::wake() noexcept {
 }
 
 void Signal::await_change(std::uint32_t old, std::chrono::nanoseconds patience) const {
-  using Clock = std::chrono::steady_clock;
   for (int i = 0; i < kEager; ++i) {
     if (number() != old) return;
   }
-  for (const auto end = Clock::now() + patience; Clock::now() < end;) {
-    for (int i = 0; i < 16; ++i, pause()) {
-      if (number() != old) return;
-    }
-  }
+  if (comes_within(patience, [&] { return number() != old; })) return;
   ++sleepers_;
   while (number() == old) number_.wait(old);
   --sleepers_;
@@ -242,7 +248,7 @@ struct Team::State {
 
 Team::Team(int threads) : state_(std::make_unique<State>()) {
   State& state = *state_;
-  state.patience = std::chrono::microseconds(threads > omp_get_num_procs() ? 0 : 100);
+  state.patience = threads > omp_get_num_procs() ? std::chrono::microseconds(0) : kPatience;
   state.others = std::make_unique<State::Member[]>(static_cast<std::size_t>(threads - 1));
   try {
     for (int thread = 1; thread < threads; ++thread, ++state.size) {

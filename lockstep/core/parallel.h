@@ -17,7 +17,7 @@ int available_threads();
 // threads that the process keeps, or on the caller's where those have not begun when it has ended its own. Bodies draw
 // from a common queue, then, and do not wait for one another. The first exception thrown is rethrown here after every
 // body has ended. threads >= 1. From within an OpenMP region of the host the caller runs all. After a fork() it goes on
-// in the child, where starting threads takes longer.
+// in the child.
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
 
 // Begins to bring a cache line here that will be written, away from other cores that have read it.

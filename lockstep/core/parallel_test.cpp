@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -249,6 +251,18 @@ TEST(RunOnThreads, works_while_the_threads_are_used) {
     });
   }
   EXPECT_EQ(sum, 2000 * 190);
+}
+
+// One call after another needs no more threads than the largest.
+TEST(RunOnThreads, starts_no_threads_that_are_there) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  run_on_threads(4, [](int) {});
+  const auto before = threads();
+  for (int call = 0; call < 500; ++call) run_on_threads(2 + call % 3, [](int) {});
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(RunOnThreads, runs_every_body_once_and_throws_what_one_throws) {

@@ -128,7 +128,7 @@ class Packing {
     const hdf5::Shape shape = source.shape();
     if (shape.empty()) return use(source.read<T>(), {}, {});
     if (product(shape, 0) == 0) return;
-    const std::size_t row = std::max<std::size_t>(product(shape, 1) * sizeof(T), 1);
+    const std::size_t row = product(shape, 1) * sizeof(T);
     const std::size_t step = chunk.empty() ? 1 : chunk[0];
     const std::size_t rows = std::max(kPackedBytes / row / step * step, step);
     std::vector<T> values;

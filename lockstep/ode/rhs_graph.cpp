@@ -43,15 +43,7 @@ class GraphTileInPlace final : public TileFunction<T>, public detail::Arithmetic
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
     std::array<const T*, GraphTilePlan<T>::kMostInputs> in{};
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      if (pieces_[i].source == Source::time) {
-        T* const row = reinterpret_cast<T*>(workspace);
-        for (int lane = 0; lane < kTileLanes; ++lane) row[lane] = T(tile.t[lane]);
-        in[i] = row;
-      } else {
-        in[i] = pieces_[i].source == Source::state ? tile.in : tile.parameters;
-      }
-    }
+    detail::place_inputs(pieces_, tile.t, tile.in, tile.parameters, reinterpret_cast<T*>(workspace), in.data());
     plan_.evaluate(std::span(in).first(pieces_.size()), tile.out, tile.lanes, workspace + kTimeBytes);
   }
 
@@ -257,12 +249,8 @@ class GraphNet : public StateFunction {
     }
   }
 
-  // Whether each input port takes one piece.
   bool takes_pieces_in_place() const {
-    bool one_each = pieces_.size() == graph_.inputs.size() && pieces_.size() <= GraphTilePlan<double>::kMostInputs;
-    for (std::size_t i = 0; one_each && i < pieces_.size(); ++i)
-      one_each = pieces_[i].first == 0 && pieces_[i].count == graph_.inputs[i].width;
-    return one_each;
+    return pieces_.size() <= GraphTilePlan<double>::kMostInputs && detail::lie_in_place(graph_, pieces_);
   }
 
   template <class T>
@@ -319,7 +307,8 @@ class GraphFunction final : public GraphNet, public DifferentiableEvent, public 
       return MatrixView<std::remove_pointer_t<decltype(data)>>{data, 1, count, static_cast<std::ptrdiff_t>(count), 1};
     };
     std::vector<MatrixView<const double>> in;
-    std::vector<MatrixView<double>> out{row(static_cast<double*>(nullptr), outputs())};  // the function itself: not wanted
+    std::vector<MatrixView<double>> out{
+        row(static_cast<double*>(nullptr), outputs())};  // the function itself: not wanted
     for (const GraphPiece& piece : pieces()) {
       const bool state = piece.source == Source::state, time = piece.source == Source::time;
       in.push_back(row(time ? &t : state ? u.data() : p.data(), piece.count));

@@ -43,10 +43,9 @@ void check_computed(const std::string& where, const OnnxTensor& result,
                     std::initializer_list<const OnnxTensor*> operands);
 // Of a Constant node. `path` is the model's file.
 OnnxTensor read_constant(const onnx::NodeProto& node, const std::string& where, const std::filesystem::path& path);
-// Element by element, broadcast as NumPy does it.
 // Gives truth values of two operands, numbers or truth values.
 bool is_comparison(const std::string& op);
-
+// Element by element, broadcast as NumPy does it.
 OnnxTensor combine_constants(BinaryKind kind, const OnnxTensor& a, const OnnxTensor& b, const std::string& where);
 // Transpose of a matrix, or a function of each number (Sqrt, Exp, Softplus, Elu, ...) of a constant, in float64;
 // nothing for other operators.

@@ -148,12 +148,7 @@ class GraphJacobian final : public JacobianTile<T> {
     T* const time = reinterpret_cast<T*>(workspace);
     T* const made = time + kTileLanes;
     std::array<const T*, GraphTilePlan<T>::kMostInputs> in{};
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      in[i] = pieces_[i].source == GraphSource::state        ? tile.in
-              : pieces_[i].source == GraphSource::parameters ? tile.parameters
-                                                             : time;
-    }
-    for (int lane = 0; lane < kTileLanes; ++lane) time[lane] = static_cast<T>(tile.t[lane]);
+    place_inputs(pieces_, tile.t, tile.in, tile.parameters, time, in.data());
     plan_->evaluate(std::span(in).first(pieces_.size()), made, tile.lanes,
                     workspace + (1 + rows_) * kTileLanes * sizeof(T));
     const std::size_t used = lanes_in_use(tile.lanes);

@@ -46,7 +46,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
 
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
     Rows rows;
-    place(tile.t, tile.in, tile.parameters, workspace, rows);
+    place(tile, workspace, rows);
     plan_.evaluate(std::span(rows).first(pieces_.size()), tile.out, tile.lanes, workspace + kTimeBytes);
   }
   std::size_t workspace_bytes() const override { return kTimeBytes + plan_.workspace_bytes(); }
@@ -62,7 +62,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
     while (!all && lanes > 0 && counts[lanes - 1] == 0) --lanes;
     if (lanes == 0) return;
     Rows rows;
-    place(tile.t, tile.in, tile.parameters, workspace, rows);
+    place(tile, workspace, rows);
     rows[pieces_.size()] = tile.out_bar;
     T* const bars = reinterpret_cast<T*>(workspace + kTimeBytes);
     reverse_.evaluate(std::span(rows).first(pieces_.size() + 1), bars, lanes,
@@ -74,7 +74,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
                                                                     : tile.time_bar;
       for (std::size_t i = 0; i < piece.count; ++i, row += kTileLanes) {
         if (rows_bar == nullptr) continue;
-        T* const to = rows_bar + (piece.first + i) * kTileLanes;
+        T* const to = rows_bar + i * kTileLanes;
         if (all) {
           for (int lane = 0; lane < kTileLanes; ++lane) to[lane] += row[lane];
         } else {
@@ -99,11 +99,11 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   bool pushes_forward() const override { return forward_.has_value(); }
   void forward(const ForwardTileView<T>& tile, std::byte* workspace) const override {
     Rows rows;
-    std::size_t count = place(tile.t, tile.in, tile.parameters, workspace, rows);
+    place(tile, workspace, rows);
+    std::size_t count = pieces_.size();
     for (const GraphPiece& piece : pieces_) {
-      if (piece.source == GraphSource::time) continue;
-      rows[count++] =
-          (piece.source == GraphSource::state ? tile.in_dot : tile.parameter_dot) + piece.first * kTileLanes;
+      if (piece.source != GraphSource::time)
+        rows[count++] = piece.source == GraphSource::state ? tile.in_dot : tile.parameter_dot;
     }
     forward_->evaluate(std::span(rows).first(count), tile.out_dot, kTileLanes, workspace + kTimeBytes);
   }
@@ -125,18 +125,9 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
     for (int lane = 0; lane < kTileLanes; ++lane) counts[lane] = bar[lane] != 0 ? T(1) : counts[lane];
   }
 
-  // Where each port's rows lie: where they are, but for time, which is float64. Returns the number of ports.
-  std::size_t place(const double* t, const T* in, const T* parameters, std::byte* workspace, Rows& rows) const {
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      if (pieces_[i].source == GraphSource::time) {
-        T* const row = reinterpret_cast<T*>(workspace);
-        for (int lane = 0; lane < kTileLanes; ++lane) row[lane] = T(t[lane]);
-        rows[i] = row;
-      } else {
-        rows[i] = (pieces_[i].source == GraphSource::state ? in : parameters) + pieces_[i].first * kTileLanes;
-      }
-    }
-    return pieces_.size();
+  template <class View>
+  void place(const View& tile, std::byte* workspace, Rows& rows) const {
+    place_inputs(pieces_, tile.t, tile.in, tile.parameters, reinterpret_cast<T*>(workspace), rows.data());
   }
 
   graph::Graph graph_;
@@ -147,16 +138,15 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   std::optional<GraphTilePlan<T>> forward_;
 };
 
+// Ports together with their directions, and with the cotangent.
 template <class T>
 bool fits(const graph::Graph& graph, const GraphPieces& pieces) {
-  std::size_t moved = 0, times = 0;
-  for (const GraphPiece& piece : pieces) ++(piece.source == GraphSource::time ? times : moved);
-  bool one_each = pieces.size() == graph.inputs.size() && times <= 1 && pieces.size() < GraphTilePlan<T>::kMostInputs &&
-                  pieces.size() + moved <= GraphTilePlan<T>::kMostInputs;
-  for (std::size_t i = 0; one_each && i < pieces.size(); ++i) one_each = pieces[i].count == graph.inputs[i].width;
-  return one_each && std::ranges::none_of(graph.nodes, [](const graph::Node& node) {
-           return std::holds_alternative<graph::Dense>(node.operation);
-         });
+  const auto moved = static_cast<std::size_t>(
+      std::ranges::count_if(pieces, [](const GraphPiece& piece) { return piece.source != GraphSource::time; }));
+  return lie_in_place(graph, pieces) &&
+         pieces.size() + std::max<std::size_t>(moved, 1) <= GraphTilePlan<T>::kMostInputs &&
+         std::ranges::none_of(
+             graph.nodes, [](const graph::Node& node) { return std::holds_alternative<graph::Dense>(node.operation); });
 }
 
 }  // namespace

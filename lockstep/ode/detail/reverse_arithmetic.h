@@ -10,8 +10,8 @@
 
 namespace lockstep::ode::detail {
 
-// Of a graph with one output port, nothing trainable. Null for one that has layers, or a port that takes several
-// pieces.
+// Of a graph with one output port, nothing trainable. Null for one that has layers, or a port whose rows
+// do not lie in place.
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(const graph::Graph& graph, const GraphPieces& pieces,
                                                           CpuTarget target);
