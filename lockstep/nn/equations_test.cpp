@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -60,6 +62,17 @@ TEST(Equations, follow_the_precedence_of_mathematics) {
   EXPECT_EQ(value_of("x + 7 % k"), 1.5);
   EXPECT_EQ(value_of("x + 1 < k * 2"), 1);
   EXPECT_EQ(value_of("x >= k"), 0);
+}
+
+TEST(Equations, small_whole_powers_are_products_of_numbers_as_well) {
+  for (int i = 1; i <= 100; ++i) {
+    const double x = i / 7.0;
+    std::ostringstream number;
+    number << std::setprecision(17) << x;
+    for (const char* power : {"^2", "^3", "^4"}) {
+      EXPECT_EQ(value_of(number.str() + power), value_of(std::string("x") + power, x)) << x << power;
+    }
+  }
 }
 
 TEST(Equations, call_the_functions_that_nets_are_made_of) {
@@ -325,6 +338,13 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"x\u00b7y", "write * for \u00b7"},
                                                         {"x\u00b2", "write ^2 for \u00b2"},
                                                         {"\u03c0 * x", "write pi for \u03c0"},
+                                                        {"x \u2264 y", "write <= for \u2264"},
+                                                        {"x\u2260y", "write 1 - (a == b) for a \u2260 b"},
+                                                        {"x <> y", "write 1 - (a == b) for a <> b"},
+                                                        {"x // y", "write floor(a / b) for a // b"},
+                                                        {"2 * \u0445", "it has the character U+0445"},
+                                                        {"x\u200b + 1", "it has the character U+200B"},
+                                                        {"x\u00a0+ 1", "it has the character U+00A0"},
                                                         {"sinn(x)", "did you mean \"sin\"?"},
                                                         {"ln(x)", "write log(x), the natural logarithm"},
                                                         {"sign(x)", "write if(x < 0, -1, x > 0)"},

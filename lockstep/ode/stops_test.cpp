@@ -91,6 +91,35 @@ TEST(Stops, solutions_across_jumps_are_exact_to_the_tolerance) {
   }
 }
 
+// Where the slope in time is not finite at a stop at 0: u' = sqrt(t), and t^(1/10), which is steeper beside it.
+TEST(Stops, a_slope_that_is_not_finite_at_zero_is_passed) {
+  graph::Graph root;
+  root.inputs = {{"u", 0, 1}, {"t", 1, 1}};
+  root.nodes = {{"du", graph::Unary{graph::UnaryKind::square_root}, {1}}};
+  root.outputs = {{"du", 2, 1}};
+  graph::Graph power = root;
+  power.nodes = {{"log", graph::Unary{graph::UnaryKind::log}, {1}},
+                 {"tenth", graph::Constant{{0.1}}, {}},
+                 {"exponent", graph::Binary{graph::BinaryKind::multiply}, {2, 3}},
+                 {"du", graph::Unary{graph::UnaryKind::exp}, {4}}};
+  power.outputs = {{"du", 5, 1}};
+  for (const double end : {6.0, 1e5}) {
+    for (const auto& [g, exponent] : {std::pair{root, 0.5}, {power, 0.1}}) {
+      Problem problem;
+      problem.rhs = net(g);
+      problem.initial_states = {0};
+      problem.end_times = {end};
+      Options options;
+      options.precision = Precision::f64;
+      options.method = "rodas5p";
+      options.stops = {0};
+      const Solution solution = solve(problem, options);
+      ASSERT_EQ(solution.record(0).status, Status::success) << exponent << ", to " << end;
+      EXPECT_NEAR(solution.end_state(0, 0) / (std::pow(end, 1 + exponent) / (1 + exponent)), 1, 10 * options.rtol);
+    }
+  }
+}
+
 TEST(Stops, the_engine_has_the_bits_of_the_reference) {
   for (const Precision precision : {Precision::f64, Precision::f32}) {
     for (const std::string_view name : method_names()) {

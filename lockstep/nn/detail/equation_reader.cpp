@@ -180,7 +180,7 @@ Value EquationReader::combine(const Token& symbol, const Value& a, const Value& 
 // The small whole powers are products: faster, and exact where these are.
 Value EquationReader::power(const Value& base, const Value& exponent) {
   const auto product = [&](const Value& a, const Value& b) { return graph_.binary(BinaryKind::multiply, a, b); };
-  if (exponent.is_number() && !base.is_number()) {
+  if (exponent.is_number()) {
     if (exponent.number == 2) return product(base, base);
     if (exponent.number == 3) return product(product(base, base), base);
     if (exponent.number == 4) {
@@ -230,7 +230,9 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   const auto is_it = [&](const auto& net) { return net.name == name.text; };
   const bool is_net = std::ranges::any_of(system_.nets, is_it) || std::ranges::any_of(open_, is_it);
   if (is_net || named_function(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
-  if (remedy.empty()) remedy = keyboard_remedy(name.text);
+  // That one may have been meant does not tell what is wrong with letters that look the same.
+  if (const std::string typed = keyboard_remedy(name.text); !typed.empty())
+    remedy += (remedy.empty() ? "" : " ") + typed;
   tokens.refuse(name, name.quoted(), "one of " + listed(known), std::move(remedy));
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "lockstep/nn/detail/equation_names.h"
@@ -24,6 +25,28 @@ std::string sign_remedy(std::string_view rest) {
   if (rest.starts_with("||")) return "write max(a, b) for one of two comparisons";
   if (rest.starts_with('|')) return "write abs(x), or max(a, b) for one of two comparisons";
   if (rest.starts_with('?')) return "write if(c, a, b) for c ? a : b";
+  if (rest.starts_with("<>")) return "write 1 - (a == b) for a <> b";
+  if (rest.starts_with("//")) return "write floor(a / b) for a // b";
+  return {};
+}
+
+// The first character of `text` that is neither ASCII nor a Latin or Greek letter, as "U+0445"; of a damaged one
+// nothing.
+std::string strange_character(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+    if (more == 0 || i + more >= text.size()) continue;
+    std::uint32_t code = byte & (0x3fU >> more);
+    for (std::size_t k = 1; k <= more; ++k) code = code << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3fU);
+    i += more;
+    if ((code >= 0xc0 && code < 0x250) || (code >= 0x370 && code < 0x400)) continue;
+    std::array<char, 8> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), code, 16).ptr;
+    std::string hex(digits.data(), end);
+    std::ranges::transform(hex, hex.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c; });
+    return "U+" + std::string(hex.size() < 4 ? 4 - hex.size() : 0, '0') + hex;
+  }
   return {};
 }
 
@@ -87,6 +110,9 @@ void Tokens::read() {
     now_.kind = Token::Kind::symbol;
   }
   now_.text = text.substr(next_, end - next_);
+  if (const std::string_view rest = text.substr(next_); rest.starts_with("<>") || rest.starts_with("//")) {
+    refuse(now_, '"' + std::string(rest.substr(0, 2)) + '"', "an operator", sign_remedy(rest));
+  }
   if (now_.text == "=") refuse(now_, "\"=\"", "an expression", "write == to compare");
   next_ = end;
 }
@@ -108,7 +134,7 @@ void Tokens::read_number() {
 }
 
 std::string keyboard_remedy(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSigns{{{"\u2212", "-"},
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kSigns{{{"\u2212", "-"},
                                                                                          {"\u2013", "-"},
                                                                                          {"\u00d7", "*"},
                                                                                          {"\u00b7", "*"},
@@ -116,12 +142,17 @@ std::string keyboard_remedy(std::string_view name) {
                                                                                          {"\u00f7", "/"},
                                                                                          {"\u00b2", "^2"},
                                                                                          {"\u00b3", "^3"},
+                                                                                         {"\u2264", "<="},
+                                                                                         {"\u2265", ">="},
                                                                                          {"\u03c0", "pi"},
                                                                                          {"\u221a", "sqrt(...)"}}};
   for (const auto& [sign, word] : kSigns) {
     if (name.find(sign) != name.npos) return "write " + std::string(word) + " for " + std::string(sign);
   }
-  return {};
+  if (name.find("\u2260") != name.npos) return "write 1 - (a == b) for a \u2260 b";
+  const std::string code = strange_character(name);
+  return code.empty() ? ""
+                      : "it has the character " + code + ", which may look like another or like nothing: type it anew";
 }
 
 }  // namespace lockstep::nn::detail

@@ -43,7 +43,7 @@ class Tokens {
 };
 
 // What to write for a sign of print in a name, a long minus or a dot for products, which is a letter like any other
-// here; empty where there is none.
+// here, and for a character that looks like another or like nothing; empty where there is none.
 std::string keyboard_remedy(std::string_view name);
 
 }  // namespace lockstep::nn::detail

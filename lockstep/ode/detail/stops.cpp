@@ -18,12 +18,13 @@ namespace {
 // How far from a jump its sides are evaluated, in units of the precision at the numbers that lead there: the argument
 // of a table takes a few roundings on its way from the time.
 constexpr double kUlps = 8;
+// Beside 0 at least so far: the slope in time of sqrt(t) is not finite there, which a linearly implicit step allows
+// for, and so steep nearer by that no step is short enough.
+constexpr double kLeastSide = 0x1p-120;
 
 double width(const TimeKnot& knot, Precision precision) {
-  const bool single = precision == Precision::f32;
-  const double epsilon = single ? 0x1p-23 : 0x1p-52;
-  const double least = single ? 0x1p-120 : 0x1p-1000;
-  return std::max(kUlps * epsilon * std::max(std::fabs(knot.time), knot.magnitude), least);
+  const double epsilon = precision == Precision::f32 ? 0x1p-23 : 0x1p-52;
+  return std::max(kUlps * epsilon * std::max(std::fabs(knot.time), knot.magnitude), kLeastSide);
 }
 
 // Jumps that repeat have room between their sides: else which of them are joined depended on where the span begins.
