@@ -293,10 +293,18 @@ TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
               ElementsAre("the range of k's input x^2 is not watched: it is no component or parameter"));
   EXPECT_THAT(
       set_up_in("[rhs]\ntables = { k = { at = [0, 2], values = [1, 2] }, l = { at = [0, 3], values = [1, 2] }, "
-                "m = { at = [0, 4], values = [1, 2] } }\nequations = { x = \"k(2 * t) + l(2 * t) + m(2 * t)\" }\n"
+                "m = { at = [0, 4], values = [1, 2] } }\nequations = { x = \"k(2 * x) + l(2 * x) + m(2 * x)\" }\n"
                 "[ensemble]\ninitial_state = [0]\n[time]\nspan = [1, 3]\n")
           .notes,
-      ElementsAre("the range of k's, l's and m's input 2 * t is not watched: it is no component or parameter"));
+      ElementsAre("the range of k's, l's and m's input 2 * x is not watched: it is no component or parameter"));
+  // Of a multiple of the time it is told at which times the table's ends are passed.
+  EXPECT_THAT(notes("k(t / 2)"), IsEmpty());
+  EXPECT_THAT(notes("k(1 - t / 4)"), IsEmpty());
+  EXPECT_THAT(notes("k(max(t - 3, 0))"), IsEmpty());
+  EXPECT_THAT(notes("k(2 * t - 1)"), ElementsAre("k(2 * t - 1) knows times from 0.5 to 1.5, and is asked for 0 to 4: "
+                                                 "beyond its ends a table keeps the value there"));
+  EXPECT_THAT(notes("k(1 - 2 * t)"), ElementsAre("k(1 - 2 * t) knows times from -0.5 to 0.5, and is asked for 0 to 4: "
+                                                 "beyond its ends a table keeps the value there"));
   // What was measured earlier or later is what such a table is for.
   EXPECT_THAT(notes("k(t - 1) + k(t + 1) + k(1 - t)"), IsEmpty());
   EXPECT_THAT(notes("k(t - x)"),

@@ -142,25 +142,84 @@ bool is_remainder_within(const Model& model, const std::string& value, const Fea
   return feature.minimum <= std::min(end, 0.0) && std::max(end, 0.0) <= feature.maximum;
 }
 
-// The time and a number or a parameter, "t - lag": whoever writes that means a time.
-bool is_shifted_time(const Model& model, const std::string& value, const Sources& sources) {
+bool is_remainder(const Model& model, const std::string& value) {
   const auto node = std::ranges::find(model.nodes, value, &Node::name);
   const auto* binary = node == model.nodes.end() ? nullptr : std::get_if<Binary>(&node->operation);
-  if (binary == nullptr || (binary->kind != BinaryKind::add && binary->kind != BinaryKind::subtract)) return false;
-  std::size_t times = 0, shifts = 0;
-  for (const std::string& input : node->inputs) {
-    if (const auto source = sources.source_of(input, 0)) {
-      if (is_time(model.inputs[source->port])) {
-        ++times;
-      } else if (source->port > 0) {  // port 0 is the state
-        ++shifts;
-      }
-      continue;
-    }
-    const auto made = std::ranges::find(model.nodes, input, &Node::name);
-    if (made != model.nodes.end() && std::holds_alternative<Constant>(made->operation)) ++shifts;
+  return binary != nullptr && binary->kind == BinaryKind::modulo;
+}
+
+// slope * t + shift
+struct TimeLine {
+  double slope, shift;
+};
+
+std::optional<TimeLine> line_of(BinaryKind kind, TimeLine a, TimeLine b) {
+  switch (kind) {
+    case BinaryKind::add:
+      return TimeLine{a.slope + b.slope, a.shift + b.shift};
+    case BinaryKind::subtract:
+      return TimeLine{a.slope - b.slope, a.shift - b.shift};
+    case BinaryKind::multiply:
+      if (a.slope != 0) std::swap(a, b);
+      if (a.slope != 0) return std::nullopt;
+      return TimeLine{a.shift * b.slope, a.shift * b.shift};
+    case BinaryKind::divide:
+      if (b.slope != 0 || b.shift == 0) return std::nullopt;
+      return TimeLine{a.slope / b.shift, a.shift / b.shift};
+    default:
+      return std::nullopt;
   }
-  return times == 1 && shifts == 1;
+}
+
+// A number made of the time, numbers and parameters alone, "(t - lag) / 2", and its line where there is no parameter.
+struct OfTime {
+  bool reads_time = false;
+  std::optional<TimeLine> line;
+};
+
+std::map<std::string, OfTime> made_of_time(const Model& model, const Sources& sources) {
+  std::map<std::string, OfTime> made;
+  const auto read = [&](const std::string& value) -> std::optional<OfTime> {
+    if (sources.width(value) != 1) return std::nullopt;
+    if (const auto source = sources.source_of(value, 0)) {
+      if (is_time(model.inputs[source->port])) return OfTime{true, TimeLine{1, 0}};
+      if (source->port == 0) return std::nullopt;  // the state
+      return OfTime{};
+    }
+    const auto known = made.find(value);
+    return known == made.end() ? std::nullopt : std::optional(known->second);
+  };
+  for (const Node& node : model.nodes) {
+    if (sources.width(node.name) != 1) continue;
+    OfTime all;
+    std::vector<TimeLine> lines;
+    bool alone = true;
+    for (const std::string& input : node.inputs) {
+      const std::optional<OfTime> one = read(input);
+      alone = alone && one;
+      if (!one) break;
+      all.reads_time = all.reads_time || one->reads_time;
+      if (one->line) lines.push_back(*one->line);
+    }
+    if (!alone) continue;
+    const auto* number = std::get_if<Constant>(&node.operation);
+    const auto* unary = std::get_if<Unary>(&node.operation);
+    const auto* binary = std::get_if<Binary>(&node.operation);
+    if (number != nullptr) all.line = TimeLine{0, number->values[0]};
+    if (unary != nullptr && unary->kind == UnaryKind::negate && lines.size() == 1)
+      all.line = TimeLine{-lines[0].slope, -lines[0].shift};
+    if (binary != nullptr && lines.size() == 2) all.line = line_of(binary->kind, lines[0], lines[1]);
+    made.emplace(node.name, all);
+  }
+  return made;
+}
+
+// At which times a table's argument is within its range.
+Feature at_times(Feature feature, const TimeLine& line) {
+  feature.minimum = (feature.minimum - line.shift) / line.slope;
+  feature.maximum = (feature.maximum - line.shift) / line.slope;
+  if (feature.minimum > feature.maximum) std::swap(feature.minimum, feature.maximum);
+  return feature;
 }
 
 void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
@@ -194,8 +253,16 @@ void note_other(std::vector<OtherInput>& others, const std::string& range, const
   }
 }
 
-void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources, WatchedInputs& watched,
-            std::vector<OtherInput>& others) {
+// What a table reads at the time, a multiple of it or a time made of parameters, is no input to be watched: it keeps
+// its ends. Of a multiple its times are told. A shift, "t - lag", means a time that was measured earlier or later.
+bool reads_at_times(const Model& model, const std::string& value, const std::map<std::string, OfTime>& of_time) {
+  const auto made = of_time.find(value);
+  return made != of_time.end() && made->second.reads_time && !is_remainder(model, value);
+}
+bool is_multiple(const std::optional<TimeLine>& line) { return line && line->slope != 0 && std::abs(line->slope) != 1; }
+
+void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& sources,
+            const std::map<std::string, OfTime>& of_time, WatchedInputs& watched, std::vector<OtherInput>& others) {
   const std::set<std::string> made = made_by(calls, model);
   Calls known;
   std::ranges::copy_if(calls, std::back_inserter(known),
@@ -217,8 +284,11 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
         }
         if (!source) {
           if (port.features.size() == 1 && is_remainder_within(model, port.value, feature)) continue;
-          const bool is_table = called_table(model, *call) != nullptr;
-          if (is_table && time_is_apart && port.features.size() == 1 && is_shifted_time(model, port.value, sources)) {
+          const Interpolate* const table = called_table(model, *call);
+          if (table != nullptr && time_is_apart && reads_at_times(model, port.value, of_time)) {
+            const std::optional<TimeLine>& line = of_time.at(port.value).line;
+            if (is_multiple(line))
+              note_time(watched.times, net + "(" + feature.name + ")", at_times(feature, *line), table);
             continue;
           }
           note_other(others, range, "input " + texts[std::min(argument, texts.size() - 1)], net);
@@ -320,7 +390,8 @@ WatchedInputs watched_inputs(const Model& model, Watch watch) {
   model.validate();
   const Sources sources(model);
   std::vector<OtherInput> others;
-  for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, watched, others);
+  const std::map<std::string, OfTime> of_time = made_of_time(model, sources);
+  for (const Calls& calls : by_net(model.calls)) narrow(calls, model, watch, sources, of_time, watched, others);
   for (const OtherInput& other : others) watched.other.push_back(other.text());
   return watched;
 }

@@ -21,9 +21,10 @@ bool is_bounded(const Port& port);  // has a feature with a range
 // Does the net know its range, or that of a net that it calls?
 bool knows_range(const Model& net);
 
-// Of a net or a table that reads the time as it is what it knows of it.
+// Of a net or a table that reads the time as it is, or of a table that reads a multiple of it, at which times it knows
+// something.
 struct KnownTimes {
-  std::string name;
+  std::string name;  // "wind"; of a multiple "wind(t * 24)"
   double minimum, maximum;
   bool is_table = false;
 };
@@ -33,8 +34,8 @@ struct WatchedInputs {
   std::vector<Port> inputs;  // the model's, with ranges narrowed to those of the calls that read a feature as it is
   std::vector<KnownTimes> times;
   // The calls' inputs with a range that are something else: "training range of drag's input v^2", "range of k's input
-  // T + 1" of a table; of several that read the same "range of sun's and wind's input 2 * t". A table that reads the
-  // time and a number or a parameter, t - lag, is none of them for who solves: it keeps its ends.
+  // T + 1" of a table; of several that read the same "range of sun's and wind's input x^2". A table that reads
+  // what the time, numbers and parameters make alone, t - lag, is none of them for who solves: it keeps its ends.
   std::vector<std::string> other;
 };
 enum class Watch {

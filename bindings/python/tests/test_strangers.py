@@ -255,8 +255,12 @@ def test_tables_of_a_shifted_time_are_no_matter_of_a_warning():
 
     for call in ("wind(t - lag)", "wind(t + 1)", "wind(2 - t)", "wind(t - lag) - wind(t)"):
         assert notes(call) == [], call
-    for call in ("wind(2 * t)", "wind(t - x)", "wind(x + lag)"):
+    for call in ("wind(t - x)", "wind(x + lag)"):
         assert len(notes(call)) == 1 and "is not watched" in notes(call)[0], call
+    for call in ("wind(t / 2)", "wind(t * lag)"):
+        assert notes(call) == [], call
+    assert notes("wind(2 * t)") == ["wind(2 * t) knows times from 0 to 2.5, and is asked for 0 to 3: beyond its ends a "
+                                    "table keeps the value there"]
 
 
 def test_trajectories_are_called_by_their_labels():
