@@ -30,9 +30,13 @@ std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& f
                                          const ode::Options& options) {
   constexpr std::size_t kSpans = 64;
   const bool fixed = options.control == ode::StepControl::fixed;
-  if (!fixed && !options.max_step && options.stops.empty() && problem.rhs->hides_knots()) {
+  if (!options.max_step && options.stops.empty() && problem.rhs->hides_knots()) {
     return "the right-hand side compares or looks up a function of the time other than a multiple of it, as in "
-           "if(sin(t) > 0.9, ...): steps may pass over what that switches; give max_step, less than it lasts, or stops";
+           "if(sin(t) > 0.9, ...): " +
+           (fixed ? "steps of " + rounded_text(options.dt, 6) +
+                        " may pass over what that switches, and keep no order across it; take adaptive steps with "
+                        "max_step or stops, or a dt whose steps end at the times that stops names"
+                  : "steps may pass over what that switches; give max_step, less than it lasts, or stops");
   }
   if (!fixed && options.stop_at_knots) return std::nullopt;
   const std::optional<double> longest = fixed ? std::optional(options.dt) : options.max_step;

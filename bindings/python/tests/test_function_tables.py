@@ -295,10 +295,12 @@ def test_warnings_say_what_is_not_known_and_what_steps_may_pass_over():
 def test_what_switches_at_times_that_nothing_tells_gets_a_warning(recwarn):
     model = lockstep.equations({"x": "if(sin(t) > 0.9, 1, 0) - x"})
     lockstep.solve(model, [0.0], (0, 60), max_step=0.1)
-    lockstep.solve(model, [0.0], (0, 60), dt=0.1)
+    lockstep.solve(model, [0.0], (0, 60), dt=0.1, stops=[7.0])
     assert not recwarn.list
     with pytest.warns(UserWarning, match="as in if.sin.t. > 0.9, ....: steps may pass over what that switches; give max_step"):
         lockstep.solve(model, [0.0], (0, 60))
+    with pytest.warns(UserWarning, match="steps of 0.1 may pass over what that switches, and keep no order across it"):
+        lockstep.solve(model, [0.0], (0, 60), dt=0.1)
 
 
 def test_warnings_stay_away_where_steps_are_short(recwarn):
