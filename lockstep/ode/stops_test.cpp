@@ -91,6 +91,33 @@ TEST(Stops, solutions_across_jumps_are_exact_to_the_tolerance) {
   }
 }
 
+// However coarse float32 is at the time: nothing here reads it.
+TEST(Stops, impulses_happen_at_their_own_times_in_float32) {
+  Problem problem;
+  problem.rhs = plain_function(1, 0, [](auto, const auto& u, const auto&, const auto& du) { du(0) = u(0) * -0.125F; });
+  problem.initial_states = {0};
+  problem.start_times = {6e5};
+  problem.end_times = {6e5 + 1000};
+  problem.save_times = {6e5 + 100.25, 6e5 + 500.25, 6e5 + 1000};
+  for (int i = 1; i < 2000; ++i) problem.impulses.push_back({.time = 6e5 + 0.5 * i, .component = 0, .change = 1});
+  problem.impulses.push_back({.time = 6e5 + 999.9375, .component = 0, .change = 3});
+  for (const StepControl control : {StepControl::per_trajectory, StepControl::fixed}) {
+    Options options = tight();
+    options.control = control;
+    if (control == StepControl::fixed) options.dt = 0.0625;
+    const Solution expected = solve(problem, options);
+    // A sum of decaying parts, exact.
+    double sum = 0;
+    for (const Impulse& impulse : problem.impulses)
+      sum += impulse.change * std::exp(-0.125 * (6e5 + 1000 - impulse.time));
+    EXPECT_NEAR(expected.end_state(0, 0), sum, 1e-8 * sum);
+    options.precision = Precision::f32;
+    options.rtol = options.atol = 1e-6;
+    const Solution solution = solve(problem, options);
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(solution.state(0, k, 0), expected.state(0, k, 0), 1e-4) << k;
+  }
+}
+
 // Where the slope in time is not finite at a stop at 0: u' = sqrt(t), and t^(1/10), which is steeper beside it.
 TEST(Stops, a_slope_that_is_not_finite_at_zero_is_passed) {
   graph::Graph root;

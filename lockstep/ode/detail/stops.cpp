@@ -105,6 +105,16 @@ void Stops::add_time(double time, double side, bool jumps) {
   first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
 }
 
+void Stops::join_last() {
+  high_.end()[-2] = std::max(high_.end()[-2], high_.back());
+  jumps_.end()[-2] = jumps_.end()[-2] || jumps_.back();
+  time_.pop_back();
+  jumps_.pop_back();
+  low_.pop_back();
+  high_.pop_back();
+  first_change_.pop_back();
+}
+
 void Stops::add_beyond_reach() { add_time(std::numeric_limits<double>::infinity(), 0, false); }
 
 void Stops::end_changes() {
@@ -130,20 +140,26 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
   const double most = fixed_ ? options.dt / 4 : std::numeric_limits<double>::infinity();
   const double least = fixed_ ? slack(problem, options.dt) : 0;
   const std::size_t first = time_.size();
+  double widest = 0;  // of the sides of those that are one with the last
   for (const auto& [knot, impulse] : stops) {
     require_apart(knot, options.precision);
-    const double sides = std::min(std::max(width(knot, options.precision), least), most);
+    // An impulse is where its time says, in float64: the function that the state's precision blurs need not jump there.
+    const Precision blur = impulse != nullptr ? Precision::f64 : options.precision;
+    const double sides = std::min(std::max(width(knot, blur), least), most);
     // Where a parameter moves a bend the derivative by it jumps there: one evaluation for both sides would give the
     // step before it the slope of the step behind.
     const bool two_sides = knot.jumps || moves;
     const double side = two_sides ? sides : 0;
     // Times that the precision does not tell apart, by what leads to the one or to the other, are one, with the widest
-    // sides.
-    if (time_.size() > first && knot.time <= std::max(time_.back() + sides, high_.back())) {
+    // sides: those within them of the first. Many that lie close are as many as have room beside each other.
+    while (time_.size() > first + 1 && knot.time - time_.end()[-2] <= sides) join_last();
+    if (time_.size() > first && knot.time - time_.back() <= std::max(sides, widest)) {
+      widest = std::max(widest, side);
       if (two_sides) high_.back() = std::max(high_.back(), knot.time + side);
-      if (two_sides) low_.back() = std::min(low_.back(), time_.back() - side);
+      if (two_sides) low_.back() = std::min(low_.back(), knot.time - side);
       jumps_.back() = jumps_.back() || knot.jumps;
     } else {
+      widest = side;
       add_time(knot.time, side, knot.jumps);
     }
     if (impulse != nullptr)

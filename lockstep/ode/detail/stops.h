@@ -49,6 +49,7 @@ class Stops {
   void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
            std::span<const Impulse> impulses);
   void add_time(double time, double side, bool jumps);
+  void join_last();  // with the one before it
   // For a trajectory that has none where others have: with and without them it makes the same steps.
   void add_beyond_reach();
   void end_changes();  // once all are added
