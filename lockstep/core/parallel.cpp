@@ -2,6 +2,8 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +12,6 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,6 +98,36 @@ struct Bodies {
   std::atomic<int> next{1}, ended{0};  // of bodies 1 .. count - 1
 };
 
+// A thread that takes no signals, which are for the host's own threads, and runs on all processors that OpenMP's have:
+// a bound first thread (OMP_PROC_BIND) has one of them, which a thread that it starts would share.
+template <class F>
+std::thread started(F body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    for (const int id : ids) {
+      if (id >= 0 && id < CPU_SETSIZE) CPU_SET(id, &processors);
+    }
+  }
+  // Where it cannot be had the thread stays where it is.
+  if (CPU_COUNT(&processors) > 0) pthread_setaffinity_np(thread.native_handle(), sizeof processors, &processors);
+  return thread;
+}
+
 // The process's threads for calls: started as they are wanted, asleep between. An OpenMP region waits at its end for
 // every thread, which on a busy machine takes milliseconds where there is nothing left to do for it.
 class Crew {
@@ -121,7 +152,8 @@ class Crew {
       start_threads();
       ++calls_;
     }
-    come_.notify_all();
+    // No more than it takes: all others that sleep would find nothing.
+    for (std::size_t i = 0; i < others; ++i) come_.notify_one();
     bodies->take_from_first();
     {
       const std::lock_guard lock(mutex_);
@@ -136,8 +168,8 @@ class Crew {
   // The caller does alone what no thread can be had for.
   void start_threads() {
     try {
-      for (; threads_ < wanted_; ++threads_) std::thread([this] { work(); }).detach();
-    } catch (const std::system_error&) {
+      for (; threads_ < wanted_; ++threads_) started([this] { work(); }).detach();
+    } catch (...) {
     }
   }
   void work() {
@@ -253,7 +285,7 @@ Team::Team(int threads) : state_(std::make_unique<State>()) {
   try {
     for (int thread = 1; thread < threads; ++thread, ++state.size) {
       State::Member& member = state.others[state.size];
-      member.thread = std::thread([&state, &member, thread] { state.take_part(member.ended, thread); });
+      member.thread = started([&state, &member, thread] { state.take_part(member.ended, thread); });
     }
   } catch (...) {  // no thread to be had
     state.end();

@@ -2,6 +2,7 @@
 #include "lockstep/core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,6 +255,24 @@ TEST(RunOnThreads, works_while_the_threads_are_used) {
 }
 
 // One call after another needs no more threads than the largest.
+TEST(RunOnThreads, signals_are_for_the_hosts_own_threads) {
+  std::atomic<bool> begun{false};
+  sigset_t blocked;
+  run_on_threads(2, [&](int thread) {
+    if (thread == 0) {
+      while (!begun) std::this_thread::yield();
+      return;
+    }
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    begun = true;
+  });
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
+  EXPECT_EQ(sigismember(&blocked, SIGUSR1), 1);
+  EXPECT_EQ(sigismember(&blocked, SIGSEGV), 0);
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
 TEST(RunOnThreads, starts_no_threads_that_are_there) {
   const auto threads = [] {
     const std::filesystem::directory_iterator tasks("/proc/self/task");
