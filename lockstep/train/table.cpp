@@ -283,7 +283,9 @@ ColumnStatistics column_statistics(std::span<const double> values, std::size_t c
     result.maximum = std::fmax(result.maximum, value);
     sum += value;
   }
-  result.mean = sum / static_cast<double>(count);
+  // Of a column that does not vary no rounding makes one that does.
+  const bool varies = result.minimum != result.maximum;
+  result.mean = varies ? sum / static_cast<double>(count) : result.minimum;
   // The second pass keeps the digits that a sum of squares would lose.
   double squares = 0;
   for (std::size_t row = 0; row < rows; ++row) {

@@ -127,5 +127,15 @@ TEST(ColumnStatistics, a_small_spread_on_a_large_mean_keeps_its_digits) {
   EXPECT_EQ(second.deviation, 0);
 }
 
+// 60 times 3.7 and its sum by 60 are not the same.
+TEST(ColumnStatistics, what_does_not_vary_has_no_deviation) {
+  for (const double value : {3.7, 0.1, 300.15, -1e300}) {
+    const std::vector<double> values(60, value);
+    const ColumnStatistics column = column_statistics(values, 1, 0);
+    EXPECT_EQ(column.mean, value);
+    EXPECT_EQ(column.deviation, 0);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::train
