@@ -186,11 +186,11 @@ class TrainTest(ToolTest):
         whole = self.state_of("map_checkpoint.h5")
         (self.folder / "map_checkpoint.h5").unlink()
         self.write("noisy.toml", head.replace('"map"', '"map"\ncheckpoint_every = 0') + free)
-        process = subprocess.Popen([str(TOOL), "train", "noisy.toml", "--resume", "-q"], cwd=self.folder)
+        process = subprocess.Popen([str(TOOL), "train", "noisy.toml", "--resume", "--overwrite", "-q"], cwd=self.folder)
         time.sleep(0.1)
         process.kill()
         process.wait()
-        self.succeed("train", "noisy.toml", "--resume", "-q")
+        self.succeed("train", "noisy.toml", "--resume", "--overwrite", "-q")
         self.assertEqual(self.state_of("map_checkpoint.h5"), whole)
         self.write("noisy.toml", head + lbfgs + "continuity = 0\n")
         self.fail_with("phase[0].continuity: found 0, expected a number greater than 0", "train", "noisy.toml")
@@ -269,7 +269,7 @@ class TrainTest(ToolTest):
         for old, new, words in (
                 ("validation_file", "validation = 0.1\nvalidation_file", "data.validation_file: found validation_file beside"),
                 ('"test.csv"', '"nowhere.csv"', "nowhere.csv"), ('validation_file = "t', 'validation = "t',
-                                                                 "rows of a file of their own are validation_file"),
+                                                                 "data in a file of their own are validation_file"),
                 ("validation_file", "validation_data", 'write validation_file = "test.csv"')):
             self.write("wrong.toml", text.replace(old, new))
             self.fail_with(words, "train", "wrong.toml", "--output", "wrong")
@@ -404,6 +404,22 @@ class TrainTest(ToolTest):
     def test_an_existing_output_is_refused(self):
         self.succeed("train", "spiral.toml", "-q")
         self.fail_with("go on with --resume, or replace it with --overwrite", "train", "spiral.toml")
+        # Without a checkpoint there is nothing to go on from, and what lies there is another's.
+        (self.folder / "spiral_checkpoint.h5").unlink()
+        before = (self.folder / "spiral.h5").read_bytes()
+        self.fail_with("choose another name, or replace it with --overwrite", "train", "spiral.toml", "--resume")
+        self.assertEqual((self.folder / "spiral.h5").read_bytes(), before)
+
+    def test_nothing_that_is_read_is_replaced(self):
+        self.write("own_rhs.toml", SPIRAL.replace("[data]", '[rhs]\nequations = { x = "net(x, y)[0]", y = "net(x, y)[1] + '
+                                                  'known(x)" }\nmodels = { known = "known.h5" }\n[data]'))
+        (self.folder / "known.h5").write_bytes(b"a net")
+        self.fail_with("the file of known, expected names that leave what is read as it is", "train", "own_rhs.toml",
+                       "--overwrite", "--output", "known")
+        self.assertEqual((self.folder / "known.h5").read_bytes(), b"a net")
+
+    def test_an_existing_output_is_replaced_where_that_is_asked_for(self):
+        self.succeed("train", "spiral.toml", "-q")
         self.succeed("train", "spiral.toml", "-q", "--overwrite")
 
     def test_a_rate_too_large_names_the_iteration_and_keeps_the_best(self):

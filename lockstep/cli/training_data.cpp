@@ -46,6 +46,50 @@ std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, con
   return impulses;
 }
 
+// The trajectories of both, one table behind the other.
+TrajectoryTable joined(TrajectoryTable table, const TrajectoryTable& more, const std::string& where) {
+  const auto names = [](const TrajectoryTable& of) { return of.names.empty() ? std::size_t{0} : of.trajectories(); };
+  if (more.component_names != table.component_names) {
+    const auto text = [](const std::vector<std::string>& all) {
+      return list_text(std::vector<std::string_view>(all.begin(), all.end()));
+    };
+    refuse(where, "states " + text(more.component_names),
+           text(table.component_names) + ", as the data to train on have");
+  }
+  if (more.sigma.empty() != table.sigma.empty()) {
+    refuse(
+        where, more.sigma.empty() ? "no standard deviations" : "standard deviations",
+        table.sigma.empty() ? "none, as the data to train on" : "those of each number, as the data to train on have");
+  }
+  const auto name_all = [](TrajectoryTable& of) {
+    for (std::size_t i = of.names.size(); i < of.trajectories(); ++i) of.names.push_back(std::to_string(i));
+  };
+  TrajectoryTable others = more;
+  if (names(table) + names(others) > 0) {
+    name_all(table);
+    name_all(others);
+  }
+  const auto append = [&](auto member) {
+    auto& to = table.*member;
+    const auto& from = others.*member;
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(&TrajectoryTable::lengths);
+  append(&TrajectoryTable::times);
+  append(&TrajectoryTable::states);
+  append(&TrajectoryTable::sigma);
+  append(&TrajectoryTable::names);
+  append(&TrajectoryTable::labels);
+  append(&TrajectoryTable::known);
+  return table;
+}
+
+void refuse_unwritten_resets(const TrajectoryTable& table, const TrainingFile& file, const std::string& where) {
+  if (table.resets.empty() || !file.resets.empty()) return;
+  refuse(where, "a solve with " + table.resets, "the same [[resets]] in the training file",
+         "write them there: functions of its parameters may be trained, too");
+}
+
 }  // namespace
 
 RegressionData load_regression(const TrainingFile& file) {
@@ -68,13 +112,19 @@ RegressionData load_regression(const TrainingFile& file) {
 TrajectoryData load_trajectories(const TrainingFile& file) {
   const FirstNumbers first = first_numbers(file);
   TrajectoryTable table = read_trajectories(file.data, first);
+  refuse_unwritten_resets(table, file, file.data.file.where);
+  std::size_t own = 0;
+  if (file.data.validation_file) {
+    DataSection section = file.data;
+    section.file = *file.data.validation_file;
+    const TrajectoryTable kept = read_trajectories(section, first);
+    refuse_unwritten_resets(kept, file, section.file.where);
+    own = kept.trajectories();
+    table = joined(std::move(table), kept, section.file.where);
+  }
   std::vector<std::string> notes;
   if (!file.impulses.empty()) table.impulses = impulses_of(file, table, notes);
-  if (!table.resets.empty() && file.resets.empty()) {
-    refuse(file.data.file.where, "a solve with " + table.resets, "the same [[resets]] in the training file",
-           "write them there: functions of its parameters may be trained, too");
-  }
-  TrajectoryData data = split(file, table);
+  TrajectoryData data = split(file, table, own);
   data.notes = std::move(notes);
   return data;
 }

@@ -84,9 +84,10 @@ FirstNumbers first_numbers(const TrainingFile& file);
 TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names,
                                  const FirstNumbers& first = {});
 // The same split of numbers that a caller has in memory. Units that the file names go before those of the table.
-// `validation`: with rows of their own for that, of which none is trained on; their columns are those of `all`.
+// `validation`: with rows of their own for that, of which none is trained on; their columns are those of `all`. Of
+// trajectories the last `own` are kept.
 RegressionData split(const TrainingFile& file, const RegressionTable& all, const RegressionTable* validation = nullptr);
-TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all);
+TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all, std::size_t own = 0);
 
 // What a net of these features needs: scaling from the columns' statistics (of values [row][feature]), and the range
 // each column covers with a hundredth of its width more on either side, as the port's guard: a net that fits a closed

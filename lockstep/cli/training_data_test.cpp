@@ -203,6 +203,52 @@ TEST_F(TrainingDataTest, the_split_and_the_digest_know_lengths) {
   EXPECT_NE(load_trajectories(file(keys)).digest, digest);
 }
 
+TEST_F(TrainingDataTest, trajectories_are_kept_that_are_listed) {
+  write("t.csv", "run,t,x\na,0,1\na,1,2\nb,0,3\nb,1,4\nc,0,5\nc,1,6\n");
+  const std::string runs = kTrajectory + "trajectory = \"run\"\n";
+  const TrajectoryData data = load_trajectories(file(runs + "validation = [\"b\"]\n"));
+  EXPECT_THAT(data.training.names, ElementsAre("a", "c"));
+  EXPECT_THAT(data.validation.names, ElementsAre("b"));
+  EXPECT_THAT(data.validation.states, ElementsAre(3, 4));
+  EXPECT_THAT(message_of(runs + "validation = [\"d\"]\n", true), HasSubstr("data.validation[0]: found \"d\", expected "
+                                                                           "a trajectory of the data: a, b, c"));
+  EXPECT_THAT(message_of(runs + "validation = [\"b\", \"b\"]\n", true), HasSubstr("\"b\" a second time"));
+  EXPECT_THAT(message_of(runs + "validation = [\"a\", \"b\", \"c\"]\n", true), HasSubstr("one at least to train on"));
+  EXPECT_THAT(message_of(runs + "validation = []\n", true), HasSubstr("no trajectory"));
+  // Numbers of a column are its labels; without a column trajectories are counted.
+  write("t.csv", "run,t,x\n7,0,1\n7,1,2\n9,0,3\n9,1,4\n");
+  EXPECT_THAT(load_trajectories(file(runs + "validation = [9]\n")).validation.states, ElementsAre(3, 4));
+  EXPECT_THAT(message_of(runs + "validation = [1]\n", true), HasSubstr("a trajectory of the data: 7, 9"));
+  EXPECT_THAT(message_of(kRegression + "validation = [1]\n", false), HasSubstr("validation_file"));
+}
+
+TEST_F(TrainingDataTest, trajectories_of_a_file_of_their_own_are_kept) {
+  const std::string runs = kTrajectory + "trajectory = \"run\"\nvalidation_file = \"more.csv\"\n";
+  write("t.csv", "run,t,x\n1,0,1\n1,1,2\n2,0,3\n2,1,4\n");
+  write("more.csv", "run,t,x\n2,0,5\n2,2,6\n2,3,7\n");
+  const TrajectoryData data = load_trajectories(file(runs));
+  EXPECT_THAT(data.training.states, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(data.validation.states, ElementsAre(5, 6, 7));
+  EXPECT_THAT(data.validation.lengths, ElementsAre(3));
+  EXPECT_EQ(data.validation.number(0), 0u);
+  // Impulses of a label go to all that bear it, in either file.
+  const TrajectoryData dosed =
+      load_trajectories(file(runs + "[[impulses]]\nfile = \"doses.csv\"\n" +
+                             (write("doses.csv", "run,t,component,change\n1,0.5,x,1\n2,0.25,x,2\n"), "")));
+  EXPECT_EQ(dosed.training.impulses[1].at(0).change, 2);
+  EXPECT_EQ(dosed.validation.impulses[0].at(0).change, 2);
+  // What is kept is part of what a checkpoint belongs to.
+  const std::string digest = data.digest;
+  write("t.csv", "run,t,x\n1,0,1\n1,1,2\n");
+  write("more.csv", "run,t,x\n2,0,3\n2,1,4\n2,0,5\n2,2,6\n2,3,7\n");
+  EXPECT_THAT(message_of(runs, true), HasSubstr("more.csv"));  // times must ascend
+  write("more.csv", "run,t,x\n2,0,3\n2,1,4\n3,0,5\n3,2,6\n3,3,7\n");
+  EXPECT_NE(load_trajectories(file(runs)).digest, digest);
+  EXPECT_THAT(message_of(runs + "validation = 0.5\n", true), HasSubstr("one of them"));
+  write("more.csv", "run,t,y\n2,0,3\n2,1,4\n");
+  EXPECT_THAT(message_of(runs, true), HasSubstr("found \"x\", expected one of run, t, y"));
+}
+
 TEST_F(TrainingDataTest, impulses_go_where_their_trajectories_go) {
   std::string text = "run,t,x\n";
   for (int run = 0; run < 8; ++run) {

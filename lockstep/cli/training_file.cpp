@@ -130,6 +130,18 @@ std::vector<std::string> names_of(const TomlValue& value) {
   return names;
 }
 
+// Trajectories kept for validation, a list of numbers and texts.
+void read_held(const TomlValue& list, bool regression, DataSection& data) {
+  if (regression) {
+    throw list.error(list.describe(), "a share from 0 to below 1", "rows in a file of their own are validation_file");
+  }
+  data.where_held = list.where();
+  for (const TomlValue& each : list.array()) {
+    data.held.push_back({each.is_text() ? each.text() : number_text(each.number()), each.where()});
+  }
+  if (data.held.empty()) throw list.error("no trajectory", "at least one, or no list");
+}
+
 void read_data(const TomlValue& file, TrainingFile& training) {
   static constexpr std::array<std::string_view, 3> kNormalisations{"none", "standard", "min_max"};
   const TomlValue& table = required_section(file, "data", training_keys::kData, "add [data] with file = \"table.csv\"");
@@ -178,19 +190,19 @@ void read_data(const TomlValue& file, TrainingFile& training) {
   if (const TomlValue* validation = table.find("validation")) {
     if (validation->is_text()) {
       throw validation->error(validation->describe(), "a share from 0 to below 1",
-                              "rows of a file of their own are validation_file");
+                              "data in a file of their own are validation_file");
     }
-    data.validation = validation->number();
-    if (!(data.validation >= 0 && data.validation < 1)) {
-      throw validation->error(validation->describe(), "a share from 0 to below 1");
+    if (validation->is_array()) {
+      read_held(*validation, regression, data);
+    } else {
+      data.validation = validation->number();
+      if (!(data.validation >= 0 && data.validation < 1)) {
+        throw validation->error(validation->describe(), "a share from 0 to below 1");
+      }
     }
   }
   if (const TomlValue* own = table.find("validation_file")) {
-    if (!regression) {
-      throw own->error("rows for validation beside trajectories", "a regression",
-                       "write validation, the share to keep");
-    }
-    if (data.validation > 0) throw own->error("validation_file beside validation", "one of them");
+    if (data.validation > 0 || !data.held.empty()) throw own->error("validation_file beside validation", "one of them");
     data.validation_file = {training.path.parent_path() / own->text(), own->where()};
   }
   if (const TomlValue* units = table.find("units")) {

@@ -55,8 +55,10 @@ struct DataSection {
   std::string trajectory;  // column of a CSV: a new number begins a new trajectory
   std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
   Normalisation normalisation = Normalisation::none;
-  double validation = 0;                                          // share of rows or trajectories kept from training
-  std::optional<Given<std::filesystem::path>> validation_file;    // of a regression: rows of their own for that
+  double validation = 0;                 // share of rows or trajectories kept from training
+  std::vector<Given<std::string>> held;  // or trajectories, by what their column calls them, without one by number
+  std::string where_held;                // the list of these
+  std::optional<Given<std::filesystem::path>> validation_file;    // or a file with rows or trajectories of their own
   std::vector<std::pair<std::string, Given<std::string>>> units;  // of columns, by name
   SigmaSection sigma;                                             // of states or targets
   std::optional<train::MissingNumbers>

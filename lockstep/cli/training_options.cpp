@@ -149,6 +149,7 @@ OptionList options_of(const TrainingFile& file) {
   OptionList to;
   to.count("loss", static_cast<int>(file.loss)).count("normalise", static_cast<int>(file.data.normalisation));
   to.number("validation", file.data.validation).number("target", file.target);
+  for (const Given<std::string>& each : file.data.held) to.text("validation", each.value);
   if (file.noisy) to.text("phases", "noisy");
   to.count("failed", static_cast<int>(file.failed)).count("seed", file.seed);
   for (std::size_t i = 0; i < file.phases.size(); ++i) {

@@ -36,17 +36,44 @@ std::vector<std::filesystem::path> TrainingOutputs::all() const {
   return paths;
 }
 
+namespace {
+
+struct Read {
+  std::filesystem::path path;
+  std::string what;
+};
+
+// What a training reads. The net that it goes on from may be replaced by what it becomes.
+std::vector<Read> files_read(const TrainingFile& file) {
+  std::vector<Read> files{{file.path, "the training file"}, {file.data.file.value, "the file of the data"}};
+  if (file.data.validation_file) files.push_back({file.data.validation_file->value, "the file of the validation data"});
+  for (const std::filesystem::path& path : files_of(file.impulses)) files.push_back({path, "a file of impulses"});
+  if (!file.ode || !file.ode->equations) return files;
+  for (const auto& net : file.ode->equations->nets) files.push_back({net.path, "the file of " + net.name});
+  for (const TableSection& table : file.ode->equations->tables) {
+    if (!table.file.empty()) files.push_back({table.file, "the file of " + table.name});
+  }
+  return files;
+}
+
+}  // namespace
+
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
-  for (const std::filesystem::path& path : outputs_of(file).all()) {
-    std::error_code ignored;  // of a file that is not there
-    const auto& own = file.data.validation_file;
-    if (std::filesystem::equivalent(path, file.data.file.value, ignored) ||
-        (own && std::filesystem::equivalent(path, own->value, ignored))) {
-      throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", the file of the data",
-                                                "names that leave the data as they are", "choose another name"});
+  const TrainingOutputs outputs = outputs_of(file);
+  const std::vector<Read> read = files_read(file);
+  std::error_code ignored;  // of a file that is not there
+  // Without a checkpoint --resume begins, and replaces no more than any beginning.
+  const bool goes_on = flags.resume && std::filesystem::exists(outputs.checkpoint, ignored);
+  for (const std::filesystem::path& path : outputs.all()) {
+    for (const Read& each : read) {
+      if (!std::filesystem::equivalent(path, each.path, ignored)) continue;
+      throw Error(ErrorKind::invalid_argument, {file.output.where, '"' + path.string() + "\", " + each.what,
+                                                "names that leave what is read as it is", "choose another name"});
     }
-    if (file.output.overwrite || flags.resume || !std::filesystem::exists(path)) continue;
-    refuse_existing(path, "choose another name, go on with --resume, or replace it with --overwrite");
+    if (file.output.overwrite || goes_on || !std::filesystem::exists(path)) continue;
+    refuse_existing(path, std::filesystem::exists(outputs.checkpoint, ignored)
+                              ? "choose another name, go on with --resume, or replace it with --overwrite"
+                              : "choose another name, or replace it with --overwrite");
   }
 }
 

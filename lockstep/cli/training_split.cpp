@@ -35,6 +35,33 @@ std::vector<bool> held_out(std::size_t n, double share, std::uint64_t seed, cons
   return held;
 }
 
+// Those that the file lists: all that bear the label, or by number where there are none.
+std::vector<bool> listed(const DataSection& section, const TrajectoryTable& all) {
+  std::vector<bool> held(all.trajectories());
+  for (const Given<std::string>& each : section.held) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      if ((all.labels.empty() ? std::to_string(i) : all.labels[i]) == each.value) places.push_back(i);
+    }
+    if (places.empty()) {
+      const std::vector<std::string_view> known(all.labels.begin(), all.labels.end());
+      refuse(each.where, '"' + each.value + '"',
+             known.empty() ? "a trajectory's number, from 0 to " + std::to_string(held.size() - 1)
+                           : "a trajectory of the data: " + list_text(known),
+             known.empty() ? "" : did_you_mean(each.value, known));
+    }
+    for (const std::size_t i : places) {
+      if (held[i]) refuse(each.where, '"' + each.value + "\" a second time", "each once", "remove it");
+      held[i] = true;
+    }
+  }
+  if (std::ranges::find(held, false) == held.end()) {
+    refuse(section.where_held, "all " + std::to_string(held.size()) + " trajectories", "one at least to train on",
+           "leave some out");
+  }
+  return held;
+}
+
 // Copies row i of width `width` to one of two vectors.
 void deal(const std::vector<double>& from, std::size_t width, const std::vector<bool>& held, std::vector<double>& kept,
           std::vector<double>& out) {
@@ -104,11 +131,13 @@ void require_first_points(const TrajectoryTable& table, const DataSection& secti
   for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++]) {
     for (std::size_t c = 0; c < n; ++c) {
       if (!std::isnan(table.states[row * n + c]) || section.starts.has(table.component_names[c])) continue;
-      refuse(section.where + ".validation",
+      const bool own = section.validation_file.has_value();
+      refuse(own ? section.validation_file->where : section.where + ".validation",
              "no " + table.component_names[c] + " at the first point of trajectory " + table.name(i) +
                  ", which is kept for validation",
              "complete first points of validation data, whose starts are not trained",
-             "leave out its points before the first complete one, or keep none: remove validation");
+             std::string("leave out its points before the first complete one") +
+                 (own ? "" : ", or keep none: remove validation"));
     }
   }
 }
@@ -178,7 +207,7 @@ RegressionData split(const TrainingFile& file, const RegressionTable& given, con
   return data;
 }
 
-TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
+TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all, std::size_t own) {
   TrajectoryData data;
   ContentHash hash;
   hash.add(std::span<const double>(all.times)).add(std::span<const double>(all.states));
@@ -187,6 +216,8 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
   if (!all.sigma.empty()) hash.add(std::span<const double>(all.sigma));
   if (!all.impulses.empty()) hash.add(std::span<const double>(impulse_numbers(all)));
   if (!all.known.empty()) hash.add(std::span<const double>(all.known));
+  const auto kept = static_cast<double>(own);
+  if (own > 0) hash.add(std::span<const double>(&kept, 1));
   data.digest = hash.hex();
   for (TrajectoryTable* table : {&data.training, &data.validation}) {
     table->component_names = all.component_names;
@@ -197,9 +228,13 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all) {
     give_units(file.data, {{table->component_names, &table->component_units}, {{table->time_name}, &time}});
     table->time_unit = time.front();
   }
-  const std::vector<bool> held = held_out(all.trajectories(), file.data.validation, file.seed, file.data.where);
-  for (std::size_t i = 0; file.data.validation > 0 && i < held.size(); ++i) {
-    (held[i] ? data.validation : data.training).numbers.push_back(i);
+  const std::size_t given = all.trajectories() - own;
+  std::vector<bool> held = file.data.held.empty() ? held_out(given, file.data.validation, file.seed, file.data.where)
+                                                  : listed(file.data, all);
+  held.resize(all.trajectories(), true);
+  const bool keeps = std::ranges::find(held, true) != held.end();
+  for (std::size_t i = 0; keeps && i < held.size(); ++i) {
+    (held[i] ? data.validation : data.training).numbers.push_back(i < given ? i : i - given);
   }
   deal(all.known, file.data.parameters.of.size(), held, data.training.known, data.validation.known);
   std::size_t row = 0;
