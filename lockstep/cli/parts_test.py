@@ -226,6 +226,19 @@ class Index(PartsTest):
         self.succeed("solve", "p.toml", "--shard", "2/3", "--seed", "4", "--quiet", "--overwrite")
         self.fail_with("lorenz.shard-2-of-3.h5: found another file than index.h5 was made of", "info", "index.h5")
 
+    def test_an_index_of_unfinished_parts_is_stale_once_they_go_on(self):
+        with h5py.File(self.path(self.shards[1]), "r+") as file:  # as a stopped run leaves it
+            file["status"][3:9] = 6
+            file["state"][3:9] = np.nan
+        self.succeed("merge", *self.shards, "--output", "i.h5", "--index", "--allow-unfinished")
+        self.succeed("info", "i.h5")
+        self.succeed("solve", "p.toml", "--shard", "2/3", "--resume", "--quiet")
+        for command in (["info", "i.h5"], ["validate", "whole.h5", "i.h5"], ["merge", "i.h5", "--output", "again.h5"]):
+            self.fail_with("i.h5: found an index of parts that have changed since: 101 finished trajectories in them, "
+                           "expected 95; make the index again", *command)
+        self.succeed("merge", *self.shards, "--output", "i.h5", "--index", "--overwrite")
+        self.succeed("info", "i.h5")
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

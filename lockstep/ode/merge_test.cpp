@@ -256,6 +256,30 @@ TEST_F(Merge, a_part_missing_behind_an_index_is_an_error_that_names_it) {
   EXPECT_EQ(message_of(open), "no error");
 }
 
+TEST_F(Merge, an_index_whose_parts_have_changed_asks_to_be_made_anew) {
+  const std::vector<fs::path> parts = solve_parts({}, {50, 101});
+  const auto set_status = [&](Status status) {
+    hdf5::File part = hdf5::File::open(parts[1], hdf5::File::Access::update);
+    part.dataset("status").write<std::uint8_t>(std::vector<std::uint8_t>(2, static_cast<std::uint8_t>(status)), {10},
+                                               {2});
+  };
+  const auto open = [&] { ResultFile file(path("whole.h5")); };
+  set_status(Status::cancelled);
+  index_parts(parts, path("whole.h5"), {.unfinished = Unfinished::accept});
+  EXPECT_EQ(message_of(open), "no error");
+  set_status(Status::success);
+  EXPECT_THAT(message_of(open), AllOf(HasSubstr("whole.h5: found an index of parts that have changed since"),
+                                      HasSubstr("101 finished trajectories in them, expected 99"),
+                                      HasSubstr("lockstep merge --index --overwrite")));
+  index_parts(parts, path("whole.h5"), {.existing = Existing::replace});
+  EXPECT_EQ(message_of(open), "no error");
+  {
+    hdf5::File part = hdf5::File::open(parts[0], hdf5::File::Access::update);
+    part.set_attribute("accepted_steps", part.integer_attribute("accepted_steps") + 1);
+  }
+  EXPECT_THAT(message_of(open), HasSubstr(" accepted steps in them, expected "));
+}
+
 TEST_F(Merge, gaps_and_overlaps_are_named_with_their_trajectories) {
   const Variant variant;
   std::vector<fs::path> parts = solve_parts(variant, {50, 80, 101});

@@ -1,9 +1,13 @@
 #include "lockstep/ode/detail/index_check.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/result_file.h"
 
 namespace lockstep::ode {
@@ -22,6 +26,51 @@ std::int64_t integer_of(const hdf5::File& file, const char* attribute) {
   return file.has_attribute(attribute) ? file.integer_attribute(attribute) : 0;
 }
 
+// An index copies what its parts count and how long their lists of events are: they change where a part is continued,
+// or solved again by another method.
+constexpr std::array<std::pair<const char*, const char*>, 3> kCounts{
+    {{"accepted_steps", "accepted steps"}, {"rejected_steps", "rejected steps"}, {"rhs_evaluations", "evaluations"}}};
+
+std::size_t events_of(const hdf5::File& file) {
+  return file.has(names::kEventTime) ? file.dataset(names::kEventTime).size() : 0;
+}
+
+// Of an index: as its parts have it now.
+std::size_t finished_of(const hdf5::File& file) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  const hdf5::Dataset status = file.dataset(names::kStatus);
+  const std::size_t size = status.size();
+  std::size_t open = 0;
+  for (std::size_t first = 0; first < size; first += kPiece) {
+    const auto piece = status.read<std::uint8_t>({first}, {std::min(kPiece, size - first)});
+    open += static_cast<std::size_t>(std::ranges::count(piece, static_cast<std::uint8_t>(Status::cancelled)));
+  }
+  return size - open;
+}
+
+struct Counts {
+  std::size_t finished = 0, events = 0;
+  std::array<std::int64_t, kCounts.size()> totals{};
+
+  void add_totals(const hdf5::File& file) {
+    for (std::size_t i = 0; i < kCounts.size(); ++i) totals[i] += integer_of(file, kCounts[i].first);
+  }
+};
+
+void refuse_stale(const hdf5::File& index, const Counts& then, const Counts& now) {
+  const auto check = [&](const char* what, auto before, auto today) {
+    if (before == today) return;
+    throw Error(ErrorKind::file, {index.path().string(),
+                                  "an index of parts that have changed since: " +
+                                      grouped_digits(static_cast<std::uint64_t>(today)) + " " + what + " in them",
+                                  grouped_digits(static_cast<std::uint64_t>(before)),
+                                  "make the index again with `lockstep merge --index --overwrite`, of the parts"});
+  };
+  check("finished trajectories", then.finished, now.finished);
+  check("events", then.events, now.events);
+  for (std::size_t i = 0; i < kCounts.size(); ++i) check(kCounts[i].second, then.totals[i], now.totals[i]);
+}
+
 }  // namespace
 
 std::vector<std::string> check_index(const hdf5::File& index) {
@@ -33,6 +82,7 @@ std::vector<std::string> check_index(const hdf5::File& index) {
                                   "as many of each", "make it again with `lockstep merge --index`"});
   }
   const hdf5::Shape shape = index.dataset(names::kState).shape();
+  Counts now;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::filesystem::path path = index.path().parent_path() / files[i];
     const auto first = static_cast<std::int64_t>(firsts[i]);
@@ -55,7 +105,16 @@ std::vector<std::string> check_index(const hdf5::File& index) {
       throw Error(ErrorKind::file, {path.string(), "another file than " + index.path().string() + " was made of",
                                     rows + " of the same run", "make the index again with `lockstep merge --index`"});
     }
+    now.events += events_of(part);
+    now.add_totals(part);
   }
+  now.finished = finished_of(index);
+  Counts then;
+  for (const std::int64_t count : index.dataset(names::kCommitted).read<std::int64_t>())
+    then.finished = static_cast<std::size_t>(count);
+  then.events = events_of(index);
+  then.add_totals(index);
+  refuse_stale(index, then, now);
   return files;
 }
 
