@@ -265,6 +265,20 @@ class Killed(ResumeTest):
         done = self.succeed("solve", "slow.toml", "--resume")
         self.assertIn('one step size for all (control = "common") cannot be continued: beginning anew', done.stderr)
         self.assert_same("slow.h5", self.columns("whole.h5"))
+        # A run that was stopped, and one that began anew in its place and was killed.
+        for name in ("slow.h5", "slow.h5.part"):
+            shutil.copy(self.path("whole.h5"), self.path(name))
+            with h5py.File(self.path(name), "r+") as file:
+                file["status"][:] = CANCELLED
+        self.succeed("solve", "slow.toml", "--resume")
+        self.assert_same("slow.h5", self.columns("whole.h5"))
+        self.nothing_left()
+        # A complete one is nobody's to replace.
+        shutil.copy(self.path("whole.h5"), self.path("slow.h5.part"))
+        with h5py.File(self.path("slow.h5.part"), "r+") as file:
+            file["status"][:] = CANCELLED
+        self.fail_with("slow.h5: found a file of that name", "solve", "slow.toml", "--resume")
+        self.assertTrue(self.path("slow.h5.part").exists())
 
     def test_a_damaged_file_is_not_taken_for_nothing(self):
         self.write("slow.h5.part", "not HDF5")

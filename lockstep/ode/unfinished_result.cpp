@@ -146,35 +146,44 @@ void compare_impulses(const ResultFile& file, const Problem& problem, Difference
   }
 }
 
+// Where `path` is the target or its NAME.part.
+UnfinishedResult look_at(const fs::path& path, const fs::path& target) {
+  const ResultFile file(path);
+  if (!file.index_files().empty()) {
+    throw Error(ErrorKind::file, {target.string(), "an index of other files", "a file with numbers of its own",
+                                  "continue the files it names"});
+  }
+  UnfinishedResult result;
+  result.file = file.path();
+  result.trajectories = file.trajectories();
+  add_stored(file, result);
+  if (file.attribute("packed") && !result.complete()) {
+    throw Error(ErrorKind::file, {target.string(), "a packed file", "one as lockstep solve writes it",
+                                  "begin anew under another name or with --overwrite instead of --resume"});
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<UnfinishedResult> find_unfinished(const fs::path& target) {
   std::error_code ignored;
   const fs::path part = PendingFile::unfinished_name(target);
   const std::uintmax_t size = fs::file_size(part, ignored);
-  const bool has_name = ignored || size == 0;
-  if (has_name && !ResultFile::recognises(target)) return std::nullopt;
+  if (ignored || size == 0) return find_named(target);
   try {
-    const ResultFile file(has_name ? target : part);
-    if (!file.index_files().empty()) {
-      throw Error(ErrorKind::file, {target.string(), "an index of other files", "a file with numbers of its own",
-                                    "continue the files it names"});
-    }
-    UnfinishedResult result;
-    result.file = file.path();
-    result.trajectories = file.trajectories();
-    result.has_name = has_name;
-    add_stored(file, result);
-    if (file.attribute("packed") && !result.complete()) {
-      throw Error(ErrorKind::file, {target.string(), "a packed file", "one as lockstep solve writes it",
-                                    "begin anew under another name or with --overwrite instead of --resume"});
-    }
-    return result;
+    return look_at(part, target);
   } catch (const Error& error) {
-    if (has_name) throw;
     throw Error(ErrorKind::file, {error.field(), error.found(), "a file that can be continued",
                                   "remove " + part.string() + " to begin anew"});
   }
+}
+
+std::optional<UnfinishedResult> find_named(const fs::path& target) {
+  if (!ResultFile::recognises(target)) return std::nullopt;
+  UnfinishedResult result = look_at(target, target);
+  result.has_name = true;
+  return result;
 }
 
 void check_continues(const UnfinishedResult& left, const Problem& problem, Precision precision,

@@ -25,6 +25,8 @@ struct UnfinishedResult {
 // NAME.part beside the target, else the target itself when it is a result file, complete or not; nothing where neither
 // is there or no run came so far as to begin one. Throws Error (file) when NAME.part is damaged.
 std::optional<UnfinishedResult> find_unfinished(const std::filesystem::path& target);
+// The target itself, whatever lies beside it; nothing where it is no result file.
+std::optional<UnfinishedResult> find_named(const std::filesystem::path& target);
 
 // Throws Error (file) listing what differs, as the file has it and as it would be now: number type, sizes, times,
 // initial states, parameters, and the attributes of metadata.must_match.

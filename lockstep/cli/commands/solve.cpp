@@ -304,7 +304,12 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   if (options.resume && !options.quiet) tell(left, path, can_continue);
   const bool certify_now = options.certificate && (!left || !can_continue);
   if (!can_continue) {
-    if (left->has_name) existing = Existing::replace;
+    // The file of a run that was stopped lies beside NAME.part where one that began anew in its place was killed.
+    const auto named = left->has_name ? left : ode::find_named(path);
+    if (named && !named->complete()) {
+      ode::check_continues(*named, setup.problem, setup.options.precision, metadata);
+      existing = Existing::replace;
+    }
     left.reset();
   }
 
