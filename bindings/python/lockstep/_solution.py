@@ -34,6 +34,12 @@ _PER_TRAJECTORY = ("status", "accepted", "rejected", "evaluations", "end_time")
 _GIVEN = ("initial_state", "parameters", "start_time")  # to the solve
 _OF_EVENTS = ("event_time", "event_reset", "event_first")
 
+# Attributes that decide the numbers of a file: what else may change under a solution, as by `lockstep pack`.
+_DECIDING = ("lockstep_format", "version", "problem_digest", "rhs_digest", "model_digest", "method", "control",
+             "precision", "matrix_precision", "rtol", "atol", "dt", "initial_step", "max_step", "stops",
+             "stop_at_knots", "max_steps", "guard", "products", "first_trajectory")
+_SHAPES = ("dtype", "trajectories", "save_points", "component_names", "parameter_names", "keeps_events")
+
 # As result files have them.
 _LONG_NAMES = {
     "state": "state at the save points; NaN after the trajectory's end",
@@ -56,7 +62,8 @@ _LONG_NAMES = {
 class Solution:
     """States of an ensemble at its save points, and how each trajectory ended.
 
-    Made by ``solve()`` and ``read()``. Arrays of a solution that lies in a file are read when they are first asked for.
+    Made by ``solve()`` and ``read()``. Arrays of a solution that lies in a file are read when they are first asked for;
+    FileError where another run's file has taken its place by then.
     None of them can be written to, since ``save``, ``vjp`` and ``validate`` go by what was solved: change a copy,
     ``solution.state.copy()``.
 
@@ -76,7 +83,9 @@ class Solution:
         self.path: Optional[Path] = None if path is None else Path(path)
         if solved is not None:  # what is not asked for is not made
             return
+        self._stamp = _stamp(path)
         about = _lockstep.describe_file(path)
+        self._held = _held(about)
         self.attributes = about["attributes"]
         self.parameter_names = tuple(about["parameter_names"])
         self._in_file = tuple(about["component_names"])
@@ -182,7 +191,21 @@ class Solution:
         self._read(name)
         return self._arrays[name]
 
+    def _same_file(self) -> Optional[Path]:
+        """Its path; FileError where another run's file has taken the place of the one that was opened."""
+        stamp = _stamp(self.path)
+        if self.path is None or stamp == self._stamp:
+            return self.path
+        if _held(_lockstep.describe_file(self.path)) != self._held or "problem_digest" not in self.attributes:
+            found, expected = "a file that was written since", "the one that was opened"
+            remedy = "read it anew, or give each run a file of its own"
+            raise of_kind("file", f"{self.path}: found {found}, expected {expected}; {remedy}", str(self.path), found,
+                          expected, remedy)
+        self._stamp = stamp
+        return self.path
+
     def _read(self, name: str) -> None:
+        self._same_file()
         if name in _GIVEN:
             arrays = _lockstep.read_given(self.path, self._trajectories)
             columns = [self._in_file.index(component) for component in self.component_names]
@@ -408,6 +431,21 @@ def _read_only(array: Array) -> Array:
     """What was solved stays what was solved: save(), vjp() and validate() go by it."""
     array.flags.writeable = False
     return array
+
+
+def _stamp(path: Optional[PathLike]) -> Optional[tuple[int, int]]:
+    """Two that differ may be of different files; of no file where it has gone, which its reader tells of."""
+    try:
+        about = None if path is None else os.stat(path)
+    except OSError:
+        about = None
+    return None if about is None else (about.st_mtime_ns, about.st_size)
+
+
+def _held(about: dict[str, Any]) -> str:
+    """What describe_file() says of the numbers: the same for all files with the same."""
+    attributes = about["attributes"]
+    return repr([attributes.get(name) for name in _DECIDING] + [about[name] for name in _SHAPES])
 
 
 def _indices(name: str, wanted: slice, size: int) -> list[int]:

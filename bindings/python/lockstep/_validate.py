@@ -81,5 +81,5 @@ def _side(name: str, given: Any) -> Any:
     if not isinstance(given, Solution):
         raise refused(name, type(given).__name__, "a Solution, or the path of a result file", kind="type")
     if given.path is not None:
-        return given.path
+        return given._same_file()
     return given._solve_behind("the one that solve() returned, or a file", "")

@@ -185,6 +185,28 @@ def test_parts_of_a_file_are_those_of_the_whole(tmp_path):
         lockstep.read(tmp_path / "b.h5")
 
 
+def test_a_file_that_another_run_has_replaced_is_not_read_for_it(tmp_path):
+    def solve(rho, **more):
+        return lockstep.solve("lorenz", U0, (0, 1), 3, parameters={"rho": rho}, output=tmp_path / "a.h5",
+                              overwrite=True, **more)
+
+    first = solve(20.0)
+    state = first.state.copy()
+    second = solve(28.0)
+    np.testing.assert_array_equal(first.state, state)  # what was read stays
+    for stale in (lambda: first.parameters, lambda: lockstep.validate(first, second)):
+        with pytest.raises(lockstep.FileError, match="a.h5: found a file that was written since.*read it anew"):
+            stale()
+    solve(28.0)  # the same numbers again
+    assert second.parameters[1] == 28
+    solve(28.0, rtol=1e-3)
+    with pytest.raises(lockstep.FileError, match="written since"):
+        second.state
+    (tmp_path / "a.h5").unlink()
+    with pytest.raises(lockstep.FileError, match="no such file"):
+        second.state
+
+
 def test_a_repr_of_a_file_reads_no_states(tmp_path):
     solution = lockstep.solve("lorenz", U0, (0, 1), 11, output=tmp_path / "a.h5")
     text = "<lockstep.Solution Lorenz 1963: state[trajectory 33, time 11, component 3] float32, all succeeded>"
