@@ -19,11 +19,12 @@ namespace lockstep::agreement {
 namespace {
 
 // They decide the mathematics and the discretisation. Engine, cpu_target, threads, precision and version do not.
-const std::set<std::string> kOfProblem{"problem_digest", "rhs_digest", "model_digest", "event", "resets"};
+const std::set<std::string> kOfProblem{"problem_digest", "rhs_digest", "model_digest"};
 const std::set<std::string> kOfSolver{"method",       "control",  "dt",    "rtol",         "atol",
                                       "initial_step", "max_step", "stops", "stop_at_knots"};
-// What a right-hand side is called: where the digests differ, in words.
+// What a right-hand side is called, and what happens at events: where the digests differ or are not stated, in words.
 const std::set<std::string> kTellsOfRhs{"rhs", "equations"};
+const std::set<std::string> kTellsOfEvents{"event", "resets"};
 const std::set<std::string> kNotOfInterest{"history",         "command",
                                            "source",          "seconds",
                                            "Conventions",     "title",
@@ -206,13 +207,16 @@ void compare_provenance(const Ensemble& a, const Ensemble& b, Fields& fields) {
   for (const auto& [name, value] : b.provenance()) both[name].second = value;
   const auto& [rhs_a, rhs_b] = both["rhs_digest"];
   const bool other_rhs = !rhs_a.empty() && !rhs_b.empty() && rhs_a != rhs_b;
+  const auto& [problem_a, problem_b] = both["problem_digest"];
+  const bool one_problem = !problem_a.empty() && problem_a == problem_b;
   for (const auto& [name, values] : both) {
     auto [in_a, in_b] = values;
     in_a = as_compared(name, in_a), in_b = as_compared(name, in_b);
     if (in_a == in_b || kNotOfInterest.contains(name) || name.starts_with("lockstep_")) continue;
     const bool stated = !in_a.empty() && !in_b.empty();
     const bool of_solver = kOfSolver.contains(name);
-    const bool must_agree = of_solver || kOfProblem.contains(name) || (kTellsOfRhs.contains(name) && other_rhs);
+    const bool must_agree = of_solver || kOfProblem.contains(name) || (kTellsOfRhs.contains(name) && other_rhs) ||
+                            (kTellsOfEvents.contains(name) && !one_problem);
     const auto value = [](const std::string& stored) { return stored.empty() ? "not stated" : in_one_line(stored); };
     fields.add(name, value(in_a), value(in_b), stated && must_agree, of_solver);
   }

@@ -251,6 +251,21 @@ class Parts(ResetsTest):
         with h5py.File(self.path("balls.h5")) as file, h5py.File(self.path("other.h5")) as other:
             self.assertEqual(file["state"][:].tobytes(), other["state"][:].tobytes())
 
+    def test_blanks_make_no_other_problem(self):
+        self.write("spaced.toml", OF_FUNCTION.replace("-bounce * v", "-bounce*v").replace("x - floor", "x-floor"))
+        self.write("balls.toml", OF_FUNCTION)
+        for name, shard in (("whole.h5", "1/1"), ("1.h5", "1/2"), ("2.h5", "2/2")):
+            problem = "spaced.toml" if shard == "2/2" else "balls.toml"
+            self.succeed("solve", problem, "--shard", shard, "--output", name, *LOOSELY)
+        self.succeed("solve", "spaced.toml", "--output", "spaced.h5", *LOOSELY)
+        with h5py.File(self.path("whole.h5")) as whole, h5py.File(self.path("spaced.h5")) as spaced:
+            self.assertNotEqual(whole.attrs["resets"], spaced.attrs["resets"])
+        self.assertIn("same bits", self.succeed("validate", "whole.h5", "spaced.h5"))
+        self.succeed("merge", "1.h5", "2.h5", "--output", "merged.h5")
+        self.succeed("validate", "--bits", "whole.h5", "merged.h5")
+        self.assertIn("nothing to do", self.succeed("solve", "balls.toml", "--output", "spaced.h5", "--resume",
+                                                    *(flag for flag in LOOSELY if flag != "--quiet")))
+
     def test_other_resets_are_another_problem(self):
         self.succeed("solve", "balls.toml", "--quiet")
         digests = set()

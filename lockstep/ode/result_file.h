@@ -1,11 +1,13 @@
 // An ensemble's results as an HDF5 file that xarray, h5py and Lockstep open: docs/files.md is the reference.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,6 +58,9 @@ inline constexpr const char* kShard = "shard";  // "3/16"
 // Attributes of an index: the files it shows, relative to its folder, and the first trajectory of each.
 inline constexpr const char* kIndexFiles = "index_files";
 inline constexpr const char* kIndexFirst = "index_first_trajectories";
+// Attributes that say in words what problem_digest says to the bit: blanks make other words, and no other problem.
+inline constexpr std::array<std::string_view, 5> kProblemInWords{"rhs", "equations", "event", "resets", "impulses"};
+inline constexpr const char* kProblemDigest = "problem_digest";
 }  // namespace result_names
 
 using Attributes = std::vector<std::pair<std::string, hdf5::AttributeValue>>;

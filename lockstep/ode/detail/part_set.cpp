@@ -134,15 +134,18 @@ class AttributeTable {
     }
     std::string found, expected;
     int differing = 0;
+    const auto value = [](const Values& values, const std::string& name) {
+      const auto place = values.find(name);
+      return place == values.end() ? std::nullopt : std::optional(place->second);
+    };
+    const auto digest = value(mine, names::kProblemDigest);
+    const bool same_problem = digest && digest == value(values_, names::kProblemDigest);
     for (const std::string& name : all) {
       if (among(name, kOfTheRun) || among(name, kSums)) continue;
-      const auto value = [&](const Values& values) {
-        const auto place = values.find(name);
-        return place == values.end() ? std::nullopt : std::optional(place->second);
-      };
-      if (value(values_) == value(mine) || ++differing > 3) continue;
-      found += (found.empty() ? "" : ", ") + name + " " + text_of(value(mine));
-      expected += (expected.empty() ? "" : ", ") + text_of(value(values_));
+      if (same_problem && among(name, names::kProblemInWords)) continue;
+      if (value(values_, name) == value(mine, name) || ++differing > 3) continue;
+      found += (found.empty() ? "" : ", ") + name + " " + text_of(value(mine, name));
+      expected += (expected.empty() ? "" : ", ") + text_of(value(values_, name));
     }
     if (differing == 0) return;
     if (differing > 3) found += " and " + std::to_string(differing - 3) + " more attributes that differ";
@@ -162,7 +165,7 @@ class AttributeTable {
       if (auto* number = std::get_if<std::int64_t>(&mine)) *number += std::get<std::int64_t>(value);
     } else if (name == "threads") {
       if (auto* number = std::get_if<std::int64_t>(&mine)) *number = std::max(*number, std::get<std::int64_t>(value));
-    } else if (name != "command" && name != "history" && mine != value) {
+    } else if (name != "command" && name != "history" && !among(name, names::kProblemInWords) && mine != value) {
       auto* text = std::get_if<std::string>(&mine);
       const auto* other = std::get_if<std::string>(&value);
       if (text != nullptr && (", " + *text + ", ").find(", " + *other + ", ") == std::string::npos) {
@@ -258,17 +261,23 @@ void add_datasets(std::vector<DatasetPlan>& plans, const ResultFile& file, const
   }
 }
 
+// Of a reset's group: its models say the same to the bit.
+Attributes without_words(Attributes attributes) {
+  std::erase_if(attributes, [](const auto& attribute) { return attribute.first == "text"; });
+  return attributes;
+}
+
 // Those of a group and the ones in them, each after the one it lies in; `prefix` as for datasets.
 void add_groups(PartSet& set, const ResultFile& file, const hdf5::Group& parent, const std::string& prefix,
                 std::size_t part) {
   for (const std::string& member : parent.groups()) {
     const std::string name = prefix + member;
     const hdf5::Group group = parent.group(member);
-    const Attributes attributes = attributes_of(group);
+    Attributes attributes = attributes_of(group);
     const auto known = std::ranges::find(set.groups, name, &GroupPlan::name);
     if (known == set.groups.end()) {
       set.groups.push_back({name, attributes});
-    } else if (known->attributes != attributes) {
+    } else if (without_words(known->attributes) != without_words(std::move(attributes))) {
       refuse_part(file.path(), "other attributes of group " + name, "the same in all parts",
                   "give the parts of one run");
     }
