@@ -100,7 +100,11 @@ class Measurement {
     suspects_.add(trajectory, of_one_);
   }
 
-  void leave_out() { ++result_.left_out; }
+  void leave_out(bool unfinished_a, bool unfinished_b) {
+    ++result_.left_out;
+    result_.unfinished_a += unfinished_a ? 1 : 0;
+    result_.unfinished_b += unfinished_b ? 1 : 0;
+  }
   void another_status() { ++result_.statuses; }
 
   void add_end(std::size_t trajectory, const ode::TrajectoryRecord& record_a, const ode::TrajectoryRecord& record_b,
@@ -275,8 +279,10 @@ Difference measure(const Ensemble& a, const Ensemble& b, const Scale& scale, con
                          for (std::size_t i = 0; i < count; ++i) {
                            const ode::Status status_a = piece.records_a[i].status;
                            const ode::Status status_b = piece.records_b[i].status;
-                           if (status_a == ode::Status::cancelled || status_b == ode::Status::cancelled) {
-                             measurement.leave_out();
+                           const bool unfinished_a = status_a == ode::Status::cancelled;
+                           const bool unfinished_b = status_b == ode::Status::cancelled;
+                           if (unfinished_a || unfinished_b) {
+                             measurement.leave_out(unfinished_a, unfinished_b);
                              continue;
                            }
                            if (status_a != status_b) {

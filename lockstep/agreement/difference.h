@@ -51,6 +51,8 @@ struct Difference {
   std::size_t different = 0;       // numbers of other bits; any NaN equals any other
   std::size_t trajectories = 0;    // with such numbers
   std::size_t left_out = 0;        // not finished in one solution or both
+  std::size_t unfinished_a = 0;    // in a
+  std::size_t unfinished_b = 0;
   std::size_t statuses = 0;        // trajectories that ended in another way
   EndDifference ends;
   std::size_t not_finite = 0;      // trajectories with numbers that are not finite, in either

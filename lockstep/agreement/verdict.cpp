@@ -147,8 +147,10 @@ bool has_adaptive_steps(const Ensemble& of) {
 }
 
 // Why nothing can be said of any save point.
-Verdict no_decisive_time(Verdict verdict) {
+Verdict no_decisive_time(const Ensemble& a, const Ensemble& b, Verdict verdict) {
   const Evidence& evidence = *verdict.evidence;
+  const std::string finite = finite_reason(a, b, evidence.difference);
+  if (evidence.difference.left_out > 0) verdict.reasons.push_back(finite);
   bool saved = false, compared = false, spread = false;
   for (std::size_t k = 0; k < evidence.times.size(); ++k) {
     if (!(evidence.times[k] > 0)) continue;
@@ -188,10 +190,29 @@ Verdict judge_completeness(const Ensemble& a, const Ensemble& b, Verdict verdict
   const std::size_t left_out = verdict.evidence->difference.left_out;
   if (left_out == 0 || verdict.outcome != Outcome::agree) return verdict;
   verdict.outcome = Outcome::undecided;
+  const bool same_bits = verdict.evidence->difference.different == 0 && a.precision() == b.precision();
   verdict.sentence = "No verdict on the whole: the " + std::to_string(a.trajectories() - left_out) + " of " +
                      trajectories_text(a.trajectories()) + " that " + a.name() + " and " + b.name() +
-                     " have both finished agree.";
+                     " have both finished agree" + (same_bits ? ", to the bit." : ".");
   return verdict;
+}
+
+// In all that both have finished.
+Verdict of_same_bits(const Ensemble& a, const Ensemble& b, Verdict verdict) {
+  const Difference& same = verdict.evidence->difference;
+  const std::string finite = finite_reason(a, b, same);
+  if (!finite.empty()) verdict.reasons.push_back(finite);
+  if (same.statuses + same.ends.different > 0) {
+    return undecided(std::move(verdict),
+                     "the same bits in all saved states, but " +
+                         trajectories_text(same.statuses + same.ends.different) +
+                         " ended in another way, at another time or in another state, which no rounding explains",
+                     "Look at how the two find where a trajectory ends: its event, its last time.");
+  }
+  verdict.same_bits = same.left_out == 0;
+  verdict.outcome = Outcome::agree;
+  verdict.sentence = b.name() + " agrees with " + a.name() + ": the same bits in all states.";
+  return judge_completeness(a, b, std::move(verdict));
 }
 
 // What became of a reference's own numbers since they were solved: where they are not what its problem gives, nothing
@@ -309,25 +330,12 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
   verdict.evidence = std::move(evidence);
   if (nothing_left) return undecided(std::move(verdict), "no trajectory is finished in both solutions", {});
   if (forbidden) return not_by_one_method(a, b, std::move(verdict));
-  if (verdict.evidence->difference.different == 0 && verdict.evidence->difference.left_out == 0 &&
-      a.precision() == b.precision()) {
-    const Difference& same = verdict.evidence->difference;
-    const std::string finite = finite_reason(a, b, same);
-    if (!finite.empty()) verdict.reasons.push_back(finite);
-    if (same.statuses + same.ends.different > 0) {
-      return undecided(std::move(verdict),
-                       "the same bits in all saved states, but " +
-                           trajectories_text(same.statuses + same.ends.different) +
-                           " ended in another way, at another time or in another state, which no rounding explains",
-                       "Look at how the two find where a trajectory ends: its event, its last time.");
-    }
-    verdict.same_bits = true;
-    verdict.outcome = Outcome::agree;
-    verdict.sentence = b.name() + " agrees with " + a.name() + ": the same bits in all states.";
-    return verdict;
-  }
+  if (verdict.evidence->difference.different == 0 && a.precision() == b.precision())
+    return of_same_bits(a, b, std::move(verdict));
   if (!have_spread) {
     verdict.reasons.push_back(distance_reason(*verdict.evidence));
+    if (verdict.evidence->difference.left_out > 0)
+      verdict.reasons.push_back(finite_reason(a, b, verdict.evidence->difference));
     return undecided(std::move(verdict),
                      "the solutions differ in their bits, and nothing says how much of that is rounding",
                      "Solve again with --certificate, or state the system's largest Lyapunov exponent with "
@@ -335,7 +343,7 @@ Verdict judge_states(const Ensemble& a, const Ensemble& b, const Settings& setti
   }
   if (verdict.evidence->spread_tier.decisive_times == 0 && !verdict.evidence->spread_tier.outlier &&
       verdict.evidence->spread_tier.worst_ratio <= kAllowedRatio) {
-    return no_decisive_time(std::move(verdict));
+    return no_decisive_time(a, b, std::move(verdict));
   }
   conclude(a, b, verdict);
   if (const std::string version = version_of_both(a, b); !version.empty() && verdict.outcome == Outcome::agree &&

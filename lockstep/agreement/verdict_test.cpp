@@ -537,6 +537,31 @@ TEST(verdict, gives_none_where_only_late_times_are_saved) {
   EXPECT_THAT(verdict.sentence, HasSubstr("before the first save point"));
 }
 
+TEST(verdict, says_that_one_is_unfinished_and_judges_what_both_have) {
+  ode::Problem problem = testing::lorenz(kTrajectories, 60);
+  problem.save_times = {55, 60};  // where rounding has driven all apart
+  const HeldEnsemble whole = testing::solved(problem, fixed_rk4());
+  Numbers stopped;
+  stopped.states = whole.states(0, kTrajectories);
+  stopped.records = whole.records(0, kTrajectories);
+  for (std::size_t i = 5; i < kTrajectories; ++i) {
+    stopped.records[i].status = ode::Status::cancelled;
+    std::fill_n(stopped.states.begin() + static_cast<std::ptrdiff_t>(i * 6), 6,
+                std::numeric_limits<double>::quiet_NaN());
+  }
+  const std::string left_out = std::to_string(kTrajectories - 5) + " trajectories left out, not finished in solution";
+  Verdict verdict = judge(whole, HeldEnsemble(problem, stopped));
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_FALSE(verdict.same_bits);
+  EXPECT_THAT(verdict.sentence,
+              AllOf(HasSubstr("No verdict on the whole: the 5 of "), HasSubstr("agree, to the bit.")));
+  EXPECT_THAT(verdict.reasons, Contains(HasSubstr(left_out)));
+  stopped.states[4] += 1e-9;
+  verdict = judge(whole, HeldEnsemble(problem, stopped));
+  EXPECT_OUTCOME(verdict, undecided);
+  EXPECT_THAT(verdict.reasons, Contains(HasSubstr(left_out)));
+}
+
 TEST(verdict, counts_nan_and_rejects_it_where_only_one_solution_has_it) {
   const ode::Problem problem = testing::lorenz(kTrajectories, kLorenzEnd);
   Numbers numbers;

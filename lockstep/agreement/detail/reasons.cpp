@@ -102,7 +102,11 @@ std::string finite_reason(const Ensemble& a, const Ensemble& b, const Difference
   const auto add = [&](std::size_t count, const char* what) {
     if (count > 0) text += (text.empty() ? "" : "; ") + trajectories_text(count) + what;
   };
-  add(difference.left_out, " left out, not finished in one solution or both");
+  const std::string unfinished =
+      " left out, not finished in " + (difference.unfinished_b == 0   ? a.name()
+                                       : difference.unfinished_a == 0 ? b.name()
+                                                                      : "one solution or both");
+  add(difference.left_out, unfinished.c_str());
   const std::string where = " with NaN or infinite numbers (" + std::to_string(difference.not_finite_a) + " in " +
                             a.name() + ", " + std::to_string(difference.not_finite_b) + " in " + b.name() + ")";
   add(difference.not_finite, where.c_str());
