@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import LORENZ, ToolTest, h5py
+from tool_test import LORENZ, ToolTest, h5py, np
 
 
 @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
@@ -218,6 +218,16 @@ file = "near.h5"
         self.succeed("solve", "one.toml", "--quiet", "--output", "one.h5")
         self.fail_with("one.h5: found a single save point, expected curves over time, to be drawn over those of one.h5; save more "
                        "often", "plot", "one.h5", "--against", "one.h5")
+
+    def test_files_without_a_finite_state_are_named(self):
+        for name, components, found in (("none.h5", 0, "no components"), ("nan.h5", 3, "no finite state of u0")):
+            with h5py.File(self.path(name), "w") as file:
+                file.attrs["lockstep_format"] = "ensemble 1"
+                file["state"] = np.full((2, 4, components), np.nan)
+                file["time"] = np.linspace(0, 1, 4)
+                file["initial_state"] = np.zeros((2, components))
+            for kind in ("all", "series", "phase", "spread"):
+                self.fail_with(f"{name}: found {found}, expected finite states to draw", "plot", name, "--kind", kind)
 
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))

@@ -131,6 +131,7 @@ int plot(const PlotOptions& options) {
   const PictureFormat format = choose_format(options);
   const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
   const bool all = options.kind == "all";
+  if (options.kind != "raster") require_finite_states(file, figure_options.components);
   const std::filesystem::path stem = stem_of(options);
   const char* extension = format == PictureFormat::svg ? ".svg" : ".png";
   std::size_t drawn = 0;

@@ -7,6 +7,7 @@
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 
 namespace lockstep::cli {
@@ -164,6 +165,32 @@ std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std
   std::vector<std::size_t> first(std::min(file.components(), kMostPanels));
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = i;
   return first;
+}
+
+void require_finite_states(const ode::ResultFile& file, const std::vector<std::size_t>& asked) {
+  const auto refuse = [&](const std::string& found, const std::string& remedy) {
+    throw Error(ErrorKind::file, {file.path().string(), found, "finite states to draw", remedy});
+  };
+  if (file.components() == 0) refuse("no components", {});
+  constexpr std::size_t kBytes = std::size_t{1} << 22;
+  const std::size_t row = file.save_points() * file.components();
+  const std::size_t rows = std::max<std::size_t>(kBytes / (std::max<std::size_t>(row, 1) * sizeof(double)), 1);
+  std::vector<std::size_t> open = shown_components(file, asked);
+  for (std::size_t first = 0; first < file.trajectories() && row > 0 && !open.empty(); first += rows) {
+    const std::size_t count = std::min(rows, file.trajectories() - first);
+    const auto states = file.states<double>(first, count), ends = file.end_states<double>(first, count);
+    std::erase_if(open, [&](std::size_t component) {
+      for (const auto* numbers : {&states, &ends}) {
+        for (std::size_t at = component; at < numbers->size(); at += file.components()) {
+          if (std::isfinite((*numbers)[at])) return true;
+        }
+      }
+      return false;
+    });
+  }
+  if (file.trajectories() == 0 || row == 0 || open.empty()) return;
+  refuse("no finite state of " + file.component_names()[open.front()],
+         "choose other --components, or see how its trajectories ended: lockstep info");
 }
 
 std::string component_label(const ode::ResultFile& file, std::size_t component, const Axis& axis, double pixels) {

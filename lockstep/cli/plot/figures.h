@@ -37,4 +37,8 @@ std::string phase_portrait_obstacle(const ode::ResultFile& file);
 std::string ensemble_spread_obstacle(const ode::ResultFile& file);
 std::string raster_obstacle(const ode::ResultFile& file);
 
+// Throws Error (file) where a component that is to be shown has no finite state anywhere: gnuplot would blame its
+// script.
+void require_finite_states(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
+
 }  // namespace lockstep::cli
