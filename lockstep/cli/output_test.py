@@ -229,6 +229,39 @@ class Pack(OutputTest):
         self.succeed("pack", "lorenz.h5", "--output", "asked.h5")
         self.assertEqual(self.contents("asked.h5"), self.contents("lorenz.h5"))
 
+    def test_what_was_added_to_a_file_is_packed_as_it_is_or_refused(self):
+        self.succeed("solve", "lorenz.toml")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["note"] = "a scalar text"
+            file.create_dataset("table", data=[["a", "b"], ["c", ""]], dtype=h5py.string_dtype())
+            for attributes in (file.attrs, file["state"].attrs):
+                attributes["checked"] = True
+                attributes["phase"] = 1j
+                attributes["matrix"] = np.arange(6).reshape(2, 3)
+                attributes["small"] = np.uint16(3)
+                attributes["words"] = [["a", "b"]]
+                attributes["none"] = h5py.Empty("f8")
+        self.succeed("pack", "lorenz.h5", "--output", "packed.h5")
+        with h5py.File(self.path("lorenz.h5")) as file, h5py.File(self.path("packed.h5")) as packed:
+            self.assertEqual(packed["note"][()], b"a scalar text")
+            self.assertEqual(packed["table"][()].tolist(), file["table"][()].tolist())
+            for one, other in ((file.attrs, packed.attrs), (file["state"].attrs, packed["state"].attrs)):
+                for name in ("checked", "phase", "matrix", "small", "words"):
+                    self.assertEqual(np.asarray(one[name]).tolist(), np.asarray(other[name]).tolist(), name)
+                    self.assertEqual(one.get_id(name).dtype, other.get_id(name).dtype, name)
+                self.assertEqual(other["none"], h5py.Empty("f8"))
+        self.fail_with("@checked: found another type or shape, expected numbers or text", "merge", "lorenz.h5",
+                       "--output", "merged.h5")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["mine"] = np.zeros(3, dtype=[("a", "i4")])
+        self.fail_with("/mine: found another type, expected a type that result files have", "pack", "lorenz.h5")
+
+    def test_an_unfinished_file_is_not_packed(self):
+        self.succeed("solve", "lorenz.toml")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["status"][3:5] = 6
+        self.fail_with("lorenz.h5: found 2 trajectories that were not finished", "pack", "lorenz.h5")
+
     def test_what_cannot_be_packed_stays_as_it_is(self):
         self.succeed("solve", "lorenz.toml")
         self.write("text.h5", "not HDF5")

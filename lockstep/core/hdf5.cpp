@@ -285,12 +285,22 @@ Dataset Group::create_virtual(const std::string& member, const Shape& shape, std
 }
 
 Dataset Group::create_strings(const std::string& member, std::span<const std::string> values) {
+  return create_strings(member, values, {values.size()});
+}
+
+Dataset Group::create_strings(const std::string& member, std::span<const std::string> values, const Shape& shape) {
   const Call call;
   const Handle type = detail::string_type();
   // Strings of variable length are pointers: they need their fill value.
   const std::string full_name = child(name_, member);
-  const hsize_t count = values.size();
-  const Handle space = opened(H5Screate_simple(1, &count, nullptr), full_name, "a shape");
+  if (values.size() != product(shape, full_name)) {
+    throw Error(ErrorKind::invalid_argument, {full_name, std::to_string(values.size()) + " strings",
+                                              "as many as shape " + text(shape) + " has", ""});
+  }
+  const std::vector<hsize_t> sizes = extents(shape);
+  const Handle space = opened(
+      shape.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
+      full_name, "a shape");
   const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
   Dataset dataset(
       opened(H5Dcreate2(id(), member.c_str(), type.id(), space.id(), H5P_DEFAULT, properties.id(), H5P_DEFAULT),

@@ -72,6 +72,10 @@ class Object {
   }
   // As stored; nothing where HDF5 holds a type that AttributeValue has no room for (references, compounds).
   std::optional<AttributeValue> attribute(const std::string& attribute) const;
+  // Whether AttributeValue says all of it: numbers or text, of at most one dimension.
+  bool is_value(const std::string& attribute) const;
+  // As `from` has it, whatever its type and shape. Throws where it refers to another object of its file.
+  void copy_attribute(const Object& from, const std::string& attribute);
 
   // As the named type; integers serve as numbers, whole numbers as integers, scalars as lists of one and the reverse.
   // Throw when missing or of another type.
@@ -174,8 +178,9 @@ class Group : public Object {
   // A dataset that shows parts of other files. HDF5 reads `fill` where no source lies, and where a file is missing.
   template <Number T>
   Dataset create_virtual(const std::string& member, const Shape& shape, std::span<const VirtualSource> sources, T fill);
-  // One dimension of UTF-8 strings of variable length.
+  // UTF-8 strings of variable length, of one dimension or of the given shape.
   Dataset create_strings(const std::string& member, std::span<const std::string> values);
+  Dataset create_strings(const std::string& member, std::span<const std::string> values, const Shape& shape);
 
  protected:
   using Object::Object;

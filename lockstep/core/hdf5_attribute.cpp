@@ -155,6 +155,32 @@ std::optional<AttributeValue> Object::attribute(const std::string& attribute) co
   return std::nullopt;
 }
 
+bool Object::is_value(const std::string& attribute) const {
+  const Call call;
+  const OpenAttribute open = open_attribute(id(), name_, attribute);
+  return detail::element_type(open.type.id()).kind != Kind::other &&
+         H5Sget_simple_extent_type(open.space.id()) != H5S_NULL && H5Sget_simple_extent_ndims(open.space.id()) <= 1;
+}
+
+void Object::copy_attribute(const Object& from, const std::string& attribute) {
+  const Call call;
+  const OpenAttribute open = open_attribute(from.id(), from.name_, attribute);
+  if (H5Tdetect_class(open.type.id(), H5T_REFERENCE) > 0) {
+    throw Error(ErrorKind::file, {open.name, "a reference to an object of its file", "numbers or text",
+                                  "remove it: it would lead nowhere in another file"});
+  }
+  const Handle type = opened(H5Tcopy(open.type.id()), open.name, "a readable type");
+  if (has_attribute(attribute)) check(H5Adelete(id(), attribute.c_str()), name_ + "@" + attribute, "to replace it");
+  const Handle copy = opened(H5Acreate2(id(), attribute.c_str(), type.id(), open.space.id(), H5P_DEFAULT, H5P_DEFAULT),
+                             name_ + "@" + attribute, "to create the attribute");
+  if (open.count == 0) return;
+  std::vector<std::byte> content(open.count * H5Tget_size(type.id()));
+  check(H5Aread(open.attribute.id(), type.id(), content.data()), open.name, "a readable attribute");
+  const herr_t written = H5Awrite(copy.id(), type.id(), content.data());
+  H5Dvlen_reclaim(type.id(), open.space.id(), H5P_DEFAULT, content.data());
+  check(written, name_ + "@" + attribute, "to write the attribute");
+}
+
 std::string Object::string_attribute(const std::string& attribute) const {
   const std::vector<std::string> values = string_list_attribute(attribute);
   if (values.size() != 1) {

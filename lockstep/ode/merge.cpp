@@ -85,7 +85,8 @@ class Whole {
   hdf5::Dataset create_shared(const DatasetPlan& plan) {
     const hdf5::File from = hdf5::File::open(set_.parts[plan.rows.front().part].path);
     const hdf5::Dataset source = from.dataset(plan.name);
-    if (plan.type.kind == hdf5::Kind::string) return file_.create_strings(plan.name, source.read_strings());
+    if (plan.type.kind == hdf5::Kind::string)
+      return file_.create_strings(plan.name, source.read_strings(), source.shape());
     return with_type(plan, [&]<class T>(T) {
       hdf5::Dataset dataset = file_.create_dataset<T>(plan.name, plan.shape);
       dataset.template write<T>(source.read<T>());

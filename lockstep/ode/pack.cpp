@@ -1,5 +1,7 @@
 #include "lockstep/ode/pack.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -57,6 +59,15 @@ hdf5::Shape chunk_of(const hdf5::Shape& shape, std::size_t element_bytes) {
   return chunk;
 }
 
+// Another where the file was written, or another has taken its place; all zero where there is none.
+using Stamp = std::array<std::int64_t, 5>;
+Stamp stamp_of(const fs::path& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return {};
+  return {static_cast<std::int64_t>(about.st_dev), static_cast<std::int64_t>(about.st_ino), about.st_size,
+          about.st_mtim.tv_sec, about.st_mtim.tv_nsec};
+}
+
 class Packing {
  public:
   Packing(const hdf5::File& from, hdf5::File& to, const PackOptions& options, const RunControl& control)
@@ -98,7 +109,7 @@ class Packing {
 
   void copy_dataset(const hdf5::Dataset& source, hdf5::Group& to, const std::string& name) {
     if (source.type().kind == hdf5::Kind::string) {
-      hdf5::Dataset target = to.create_strings(name, source.read_strings());
+      hdf5::Dataset target = to.create_strings(name, source.read_strings(), source.shape());
       copy_attributes(source, target);
       return;
     }
@@ -148,7 +159,7 @@ class Packing {
   static void copy_attributes(const hdf5::Object& from, hdf5::Object& to) {
     for (const std::string& name : from.attribute_names()) {
       if (std::ranges::find(kScaleAttributes, name) != kScaleAttributes.end()) continue;
-      if (const auto value = from.attribute(name)) to.set_attribute(name, *value);
+      to.copy_attribute(from, name);
     }
   }
 
@@ -221,6 +232,7 @@ Packed pack(const fs::path& source, const fs::path& target, const PackOptions& o
   if (options.level < 1 || options.level > 9) {
     throw Error(ErrorKind::invalid_argument, {"level", std::to_string(options.level), "1 to 9", {}});
   }
+  const Stamp stamp = stamp_of(source);
   const ResultFile whole(source);
   if (!whole.index_files().empty()) {
     throw Error(ErrorKind::invalid_argument,
@@ -237,6 +249,11 @@ Packed pack(const fs::path& source, const fs::path& target, const PackOptions& o
                                               "one that is not",
                                               {}});
   }
+  if (const std::size_t open = count_cancelled(whole.hdf5()); open > 0) {
+    throw Error(ErrorKind::invalid_argument,
+                {source.string(), std::to_string(open) + " trajectories that were not finished", "all of them finished",
+                 "continue it with lockstep solve --resume, which it could not be when packed"});
+  }
   Packed packed;
   packed.bytes_before = fs::file_size(source);
   hdf5::File file = hdf5::File::create(target, options.existing, packed.bytes_before);
@@ -252,6 +269,11 @@ Packed pack(const fs::path& source, const fs::path& target, const PackOptions& o
   packed.bytes_after = fs::file_size(file.current_path());
   std::error_code absent;  // the target, where it is another file
   packed.stayed = packed.bytes_after >= packed.bytes_before && fs::equivalent(source, target, absent);
+  if (stamp_of(source) != stamp) {
+    file.abandon();
+    throw Error(ErrorKind::file, {source.string(), "a file that was written while it was packed",
+                                  "the one that was read", "pack it again when nothing writes it"});
+  }
   if (!packed.stayed) file.publish();
   return packed;
 }

@@ -26,8 +26,9 @@ struct Packed {
 // Copies everything the file holds; datasets of 64 kB and more are stored in chunks that are shuffled and deflated, by
 // HDF5's own filters. Every number is read back and compared bit for bit before the target gets its name. Memory: some
 // 16 MB. Progress counts bytes, twice each. Throws Error (file) for what is no result file, (invalid_argument) for an
-// index of other files or a file that is packed already, (cancelled) at the caller's request: the source stays as it
-// was. It also does where it is the target and would not become smaller.
+// index of other files, an unfinished file or one that is packed already, (cancelled) at the caller's request: the
+// source stays as it was. It also does where it is the target and would not become smaller, and Error (file) says so
+// where it was written meanwhile.
 Packed pack(const std::filesystem::path& source, const std::filesystem::path& target, const PackOptions& options = {},
             const RunControl& control = {});
 

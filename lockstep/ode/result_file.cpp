@@ -88,6 +88,19 @@ std::vector<T> rows_or(const hdf5::File& file, const char* name, std::size_t fir
 
 }  // namespace
 
+std::size_t count_cancelled(const hdf5::File& file) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  if (!file.has(names::kStatus)) return 0;
+  const hdf5::Dataset status = file.dataset(names::kStatus);
+  const std::size_t size = status.size();
+  std::size_t open = 0;
+  for (std::size_t first = 0; first < size; first += kPiece) {
+    const auto piece = status.read<std::uint8_t>({first}, {std::min(kPiece, size - first)});
+    open += static_cast<std::size_t>(std::ranges::count(piece, static_cast<std::uint8_t>(Status::cancelled)));
+  }
+  return open;
+}
+
 bool ResultFile::recognises(const std::filesystem::path& path) {
   try {
     if (!hdf5::File::recognises(path)) return false;

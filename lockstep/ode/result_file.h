@@ -148,4 +148,7 @@ class ResultFile {
   mutable RowsAtHand times_, parameters_;
 };
 
+// Trajectories of a result file that were not finished; of an index those of its parts. None where it has no status.
+std::size_t count_cancelled(const hdf5::File& file);
+
 }  // namespace lockstep::ode

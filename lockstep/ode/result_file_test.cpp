@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/ode/pack.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/testing/result_files.h"
 
@@ -265,6 +266,26 @@ TEST_F(ResultFiles, other_files_are_named_for_what_they_are) {
   fs::copy_file(path("whole.h5"), path("cut.h5"));
   fs::resize_file(path("cut.h5"), fs::file_size(path("whole.h5")) / 2);
   EXPECT_THAT(message("cut.h5"), HasSubstr("cut.h5: found"));
+}
+
+TEST_F(ResultFiles, what_was_written_while_it_was_packed_is_not_replaced) {
+  const Problem problem = growing_ensemble(5000, 7);
+  {
+    ResultWriter writer(path("a.h5"), problem, Precision::f64, by_hand());
+    write_all<double>(writer, problem, 100, 1, 1);
+    writer.finish({});
+  }
+  fs::copy_file(path("a.h5"), path("newer.h5"));
+  RunControl control;
+  control.progress = [&](std::size_t, std::size_t) {
+    if (fs::exists(path("newer.h5"))) fs::rename(path("newer.h5"), path("a.h5"));
+  };
+  EXPECT_THAT(message_of([&] { pack(path("a.h5"), path("a.h5"), {.existing = Existing::replace}, control); }),
+              HasSubstr("a.h5: found a file that was written while it was packed"));
+  EXPECT_FALSE(ResultFile(path("a.h5")).attribute("packed"));
+  EXPECT_EQ(files(), 1u);
+  pack(path("a.h5"), path("a.h5"), {.existing = Existing::replace});
+  EXPECT_TRUE(ResultFile(path("a.h5")).attribute("packed"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "lockstep/ode/detail/index_check.h"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
@@ -33,19 +32,6 @@ constexpr std::array<std::pair<const char*, const char*>, 3> kCounts{
 
 std::size_t events_of(const hdf5::File& file) {
   return file.has(names::kEventTime) ? file.dataset(names::kEventTime).size() : 0;
-}
-
-// Of an index: as its parts have it now.
-std::size_t finished_of(const hdf5::File& file) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  const hdf5::Dataset status = file.dataset(names::kStatus);
-  const std::size_t size = status.size();
-  std::size_t open = 0;
-  for (std::size_t first = 0; first < size; first += kPiece) {
-    const auto piece = status.read<std::uint8_t>({first}, {std::min(kPiece, size - first)});
-    open += static_cast<std::size_t>(std::ranges::count(piece, static_cast<std::uint8_t>(Status::cancelled)));
-  }
-  return size - open;
 }
 
 struct Counts {
@@ -108,7 +94,7 @@ std::vector<std::string> check_index(const hdf5::File& index) {
     now.events += events_of(part);
     now.add_totals(part);
   }
-  now.finished = finished_of(index);
+  now.finished = index.dataset(names::kStatus).size() - count_cancelled(index);
   Counts then;
   for (const std::int64_t count : index.dataset(names::kCommitted).read<std::int64_t>())
     then.finished = static_cast<std::size_t>(count);

@@ -63,13 +63,7 @@ EnsemblePart describe(const fs::path& path, const ResultFile& file) {
     }
     part.total = static_cast<std::size_t>(*number);
   }
-  constexpr std::size_t kPiece = std::size_t{1} << 20;
-  const hdf5::Dataset status = file.hdf5().dataset(names::kStatus);
-  for (std::size_t first = 0; first < part.count; first += kPiece) {
-    const auto piece = status.read<std::uint8_t>({first}, {std::min(kPiece, part.count - first)});
-    part.unfinished +=
-        static_cast<std::size_t>(std::ranges::count(piece, static_cast<std::uint8_t>(Status::cancelled)));
-  }
+  part.unfinished = count_cancelled(file.hdf5());
   return part;
 }
 
@@ -103,6 +97,13 @@ void check_cover(const std::vector<EnsemblePart>& parts) {
   if (next < total) gap(next, total);
 }
 
+// What a merged file could not hold as it is must not be lost without a word.
+void require_value(const hdf5::Object& object, const std::string& name) {
+  if (object.is_value(name)) return;
+  throw Error(ErrorKind::file, {object.name() + "@" + name, "another type or shape",
+                                "numbers or text, of at most one dimension", "remove the attribute or store it so"});
+}
+
 // An attribute of the whole from those of the parts.
 class AttributeTable {
  public:
@@ -110,6 +111,7 @@ class AttributeTable {
   void add(const ResultFile& file) {
     std::map<std::string, hdf5::AttributeValue> mine;
     for (const std::string& name : file.attribute_names()) {
+      require_value(file.hdf5(), name);
       const auto value = file.attribute(name);
       if (value && !among(name, kOfThePart)) mine.emplace(name, *value);
     }
@@ -206,6 +208,7 @@ Attributes attributes_of(const hdf5::Object& object) {
   Attributes attributes;
   for (const std::string& name : object.attribute_names()) {
     if (among(name, kOfScales)) continue;
+    require_value(object, name);
     if (const auto value = object.attribute(name)) attributes.emplace_back(name, *value);
   }
   return attributes;
