@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lockstep/cli/plot/thinning.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
@@ -22,12 +23,13 @@ constexpr int kLeastLeftPixels = 170;
 // Of a character, on the average.
 constexpr double kCharacterPixels = 15, kTitlePixels = 22, kSmallPixels = 11;
 
-std::string provenance_line(const ode::ResultFile& file, std::size_t shown) {
+std::string provenance_line(const ode::ResultFile& file, std::size_t shown, const std::string& times) {
   std::string text = counted_text(file.trajectories(), "trajectory");
   if (shown < file.trajectories()) text = count_text(shown) + " of " + text;
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += "  ·  " + part;
   };
+  add(times);
   add(file.text_attribute("method"));
   const auto rtol = file.attribute("rtol");
   const auto atol = file.attribute("atol");
@@ -106,12 +108,14 @@ std::string quiet_axes() {
          "set grid linetype 1 linecolor rgb '#e4e4e4' linewidth 0.5\n";
 }
 
-std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size) {
+std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size,
+                    const std::string& times) {
   const std::string title = file.text_attribute("title");
   // Of a long title less; what the picture shows is said in any case.
   const auto room = static_cast<std::size_t>((size.width - 60) / kTitlePixels);
   const std::size_t left = std::max<std::size_t>(room > what.size() + 2 ? room - what.size() - 2 : 0, 10);
-  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, provenance_line(file, shown), size) +
+  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, provenance_line(file, shown, times),
+                  size) +
          quiet_axes() +
          "set key textcolor rgb '#333333' samplen 1.5\n"
          "set style fill solid 1.0 noborder\n"
@@ -213,11 +217,10 @@ std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted) {
   return chosen;
 }
 
-std::vector<std::size_t> strided(std::size_t total, std::size_t stride) {
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i + 1 < total; i += stride) chosen.push_back(i);
-  if (total > 0) chosen.push_back(total - 1);
-  return chosen;
+std::vector<double> values_of(const Curve& curve, std::size_t component, std::size_t components) {
+  std::vector<double> values;
+  for (std::size_t i = component; i < curve.states.size(); i += components) values.push_back(curve.states[i]);
+  return values;
 }
 
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
@@ -236,6 +239,16 @@ Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   curve.states.insert(curve.states.end(), end.begin(), end.end());
   curve.stopped = true;
   return curve;
+}
+
+std::string curve_rows(const Curve& curve, const std::vector<double>& values, const Axis& time_axis, const Axis& axis) {
+  std::string rows;
+  for (const std::size_t time : thinned({values})) {
+    time_axis.append(rows, curve.times[time]);
+    axis.append(rows, values[time]);
+    rows += '\n';
+  }
+  return rows;
 }
 
 void append_number(std::string& text, double value) {

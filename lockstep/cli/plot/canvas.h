@@ -24,9 +24,10 @@ std::string small_font();
 std::string headings(const std::string& title, const std::string& subtitle, PictureSize size);
 std::string quiet_axes();  // and grid
 
-// Headings of a result file, the small print its provenance, which begins with how many trajectories are shown, and
-// quiet axes.
-std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size);
+// Headings of a result file, the small print its provenance, which begins with how many trajectories and times are
+// shown, and quiet axes. `times`: as of times_text.
+std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size,
+                    const std::string& times = {});
 
 std::size_t characters_in(double pixels);  // that there is room for, on the average
 // From the left edge to the axis: room for the widest tick label of some axes, and for a label beside it.
@@ -60,9 +61,11 @@ struct Curve {
   std::vector<double> states;  // [time][component]
   bool stopped = false;        // by an event or a failure, before the last save point
 };
-// 0, stride, 2 stride, ..., and the last.
-std::vector<std::size_t> strided(std::size_t total, std::size_t stride);
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory);
+// A component of it, of so many.
+std::vector<double> values_of(const Curve& curve, std::size_t component, std::size_t components);
+// Columns: time and the component. Of a long curve fewer rows (thinning.h).
+std::string curve_rows(const Curve& curve, const std::vector<double>& values, const Axis& time_axis, const Axis& axis);
 
 // "nan" where there is no number: gnuplot leaves a gap.
 void append_number(std::string& text, double value);

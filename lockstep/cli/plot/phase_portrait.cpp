@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/thinning.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep::cli {
@@ -84,13 +85,14 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     }
   }
   const std::size_t points = std::max<std::size_t>(kMostPathPoints / trajectories.size(), 2);
-  const std::size_t stride = (file.save_points() + points - 1) / points;
   if (curves.empty()) {
     for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
   }
   std::array<Extent, 3> extents;  // of both components and time
+  std::size_t most = 0;
   for (const Curve& curve : curves) {
-    for (const std::size_t time : strided(curve.times.size(), stride)) {
+    most = std::max(most, curve.times.size());
+    for (std::size_t time = 0; time < curve.times.size(); ++time) {
       for (std::size_t a = 0; a < 2; ++a) extents[a].cover(curve.states[time * file.components() + axes[a]]);
       extents[2].cover(curve.times[time]);
     }
@@ -108,7 +110,9 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     };
     if (curve.stopped) append_point(stops, curve.times.size() - 1);
     if (dots && curve.stopped) continue;
-    for (const std::size_t time : strided(curve.times.size(), stride)) append_point(rows, time);
+    const std::vector<std::size_t> drawn =
+        thinned({values_of(curve, axes[0], file.components()), values_of(curve, axes[1], file.components())}, points);
+    for (const std::size_t time : drawn) append_point(rows, time);
     if (dots) continue;
     rows += '\n';  // ends the curve
     append_point(starts, 0);
@@ -117,7 +121,8 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   Figure figure;
   figure.size = {1600, 1300};
   std::string script = data_block("curves", rows) + data_block("starts", starts) + data_block("stops", stops);
-  script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size);
+  script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size,
+                    times_text(file.save_points(), file.save_points(), bins_of(most, points, 2)));
   script += kPalette;
   // Where labels are wide the panel is narrower.
   const double width = figure.size.width, left = std::max(0.105 * width, 96 + y_axis.tick_pixels());

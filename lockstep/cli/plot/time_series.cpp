@@ -2,12 +2,12 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/thinning.h"
 
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kSeries = 6;               // as many as a reader follows
-constexpr std::size_t kMostSeriesPoints = 4000;  // a curve; more than a picture's pixels
+constexpr std::size_t kSeries = 6;  // as many as a reader follows
 
 }  // namespace
 
@@ -21,13 +21,14 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   const std::vector<std::size_t> components = shown_components(file, options.components);
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kSeries));
-  const std::size_t stride = (file.save_points() + kMostSeriesPoints - 1) / kMostSeriesPoints;
   std::vector<Curve> curves;
   for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
   Extent times;
   std::vector<Extent> values(components.size());
+  std::size_t most = 0;
   for (const Curve& curve : curves) {
-    for (const std::size_t time : strided(curve.times.size(), stride)) {
+    most = std::max(most, curve.times.size());
+    for (std::size_t time = 0; time < curve.times.size(); ++time) {
       times.cover(curve.times[time]);
       for (std::size_t c = 0; c < components.size(); ++c) {
         values[c].cover(curve.states[time * file.components() + components[c]]);
@@ -36,31 +37,29 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   }
   const Axis time_axis(times);
   const std::vector<Axis> axes(values.begin(), values.end());
-  // Columns: time, then the shown components.
+  // A block for each panel: time and the component. Ends: time, then the shown components.
   std::string script;
   std::vector<std::size_t> stopped;  // among `trajectories`
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
     const Curve& curve = curves[i];
-    const auto append_row = [&](std::string& rows, std::size_t time) {
-      time_axis.append(rows, curve.times[time]);
-      for (std::size_t c = 0; c < components.size(); ++c)
-        axes[c].append(rows, curve.states[time * file.components() + components[c]]);
-      rows += '\n';
-    };
-    std::string rows, end;
-    for (const std::size_t time : strided(curve.times.size(), stride)) append_row(rows, time);
-    script += data_block("d" + std::to_string(i), rows);
+    for (std::size_t c = 0; c < components.size(); ++c) {
+      script += data_block("d" + std::to_string(i) + "_" + std::to_string(c),
+                           curve_rows(curve, values_of(curve, components[c], file.components()), time_axis, axes[c]));
+    }
     if (!curve.stopped) continue;
-    append_row(end, curve.times.size() - 1);
-    script += data_block("e" + std::to_string(i), end);
+    std::string end;
+    time_axis.append(end, curve.times.back());
+    for (std::size_t c = 0; c < components.size(); ++c)
+      axes[c].append(end, curve.states[(curve.times.size() - 1) * file.components() + components[c]]);
+    script += data_block("e" + std::to_string(i), end + '\n');
     stopped.push_back(i);
   }
 
   Figure figure;
   figure.size = stacked_size(components.size());
   const bool key = trajectories.size() <= 8;
-  script +=
-      heading(file, "time series" + share_of_components(file, options.components), trajectories.size(), figure.size);
+  script += heading(file, "time series" + share_of_components(file, options.components), trajectories.size(),
+                    figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
   const Stack stack{components.size(), figure.size, left_pixels(axes), key ? 290 : 60, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
@@ -68,9 +67,9 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
     script += key && panel == 0 ? "set key outside right top Left reverse title 'trajectory' left\n" : "unset key\n";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
-      script += (i == 0 ? "" : ", ") + std::string("$d") + std::to_string(i) + " using 1:" + std::to_string(panel + 2) +
-                " with lines linewidth " + (key ? "1.1" : "0.6") + " linecolor rgb '" + kColours[i % kColours.size()] +
-                "' title '" + std::to_string(trajectories[i]) + "'";
+      script += (i == 0 ? "" : ", ") + std::string("$d") + std::to_string(i) + "_" + std::to_string(panel) +
+                " using 1:2 with lines linewidth " + (key ? "1.1" : "0.6") + " linecolor rgb '" +
+                kColours[i % kColours.size()] + "' title '" + std::to_string(trajectories[i]) + "'";
     }
     for (const std::size_t i : stopped) {
       script += ", $e" + std::to_string(i) + " using 1:" + std::to_string(panel + 2) +
