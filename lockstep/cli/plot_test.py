@@ -59,11 +59,51 @@ class Plot(ToolTest):
                    'times = [1, 2.5, 3]\n[output]\nfile = "dosed.h5"\n')
         self.assertEqual(self.run_tool("solve", "dosed.toml", "--quiet").returncode, 0)
         self.succeed("plot", "dosed.h5", "--kind", "series", "--output", "dosed.svg")
-        path = re.search(r"rgb\( *0, 114, 178\)' +d='[^']*M([^']*)'", self.path("dosed.svg").read_text()).group(1)
-        points = [tuple(map(float, point.split(","))) for point in re.findall(r"[\d.]+,[\d.]+", path)]
+        self.check_jump(self.blue_line("dosed.svg"))
+        dosed = self.path("dosed.toml").read_text().replace("[ensemble]\n", "[ensemble]\ntrajectories = 3\n")
+        self.write("three.toml", dosed.replace("dosed.h5", "three.h5"))
+        self.assertEqual(self.run_tool("solve", "three.toml", "--quiet").returncode, 0)
+        self.succeed("plot", "three.h5", "--kind", "spread", "--output", "three.svg")
+        self.check_jump(self.blue_line("three.svg"))
+        self.write("own.csv", "trajectory, time, component, change\n" +
+                   "".join(f"{i}, {time}, x, {9 + i}\n" for i in range(3) for time in (1, 2.5, 3)))
+        table = '[[impulses]]\nfile = "own.csv"\n[output]\nfile = "own.h5"\n'
+        self.write("own.toml", dosed[:dosed.index("[[impulses]]")] + table)
+        self.assertEqual(self.run_tool("solve", "own.toml", "--quiet").returncode, 0)
+        self.succeed("plot", "own.h5", "--kind", "spread", "--output", "own.svg")
+        self.check_jump(self.blue_line("own.svg"))
+
+    def blue_line(self, name):  # the first, as points in pixels
+        path = re.search(r"rgb\( *0, 114, 178\)' +d='[^']*M([^']*)'", self.path(name).read_text()).group(1)
+        return [tuple(map(float, point.split(","))) for point in re.findall(r"[\d.]+,[\d.]+", path)]
+
+    def check_jump(self, points):
         self.assertEqual(len(points), 5, "two at t = 1; none more at the end, nor where nothing is saved")
         self.assertEqual(points[1][0], points[2][0])
         self.assertLess(points[2][1], points[1][1] - 100, "straight up")
+
+    def test_a_spike_between_many_save_points_is_drawn_and_a_fast_wave_is_not_a_slow_one(self):
+        self.write("long.toml", LORENZ.replace("save = 21", "save = 20001"))
+        self.succeed("solve", "long.toml", "--quiet", "--trajectories", "3")
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["state"][:, :, 0] = 0
+            file["state"][:, 7003, 0] = 1
+            for c, period in ((1, 6), (2, 50)):
+                file["state"][:, :, c] = [i % period < period // 2 for i in range(20001)]
+        for kind in ("series", "spread"):
+            self.succeed("plot", "lorenz.h5", "--kind", kind, "--components", "x", "--output", "spike.svg")
+            heights = [y for _, y in self.blue_line("spike.svg")]
+            self.assertGreater(max(heights) - min(heights), 100)
+            self.assertEqual(heights.count(min(heights)), 1)
+        for kind, component in (("series", "y"), ("spread", "z")):
+            self.succeed("plot", "lorenz.h5", "--kind", kind, "--components", component, "--output", "wave.svg")
+            line = self.blue_line("wave.svg")
+            heights = {y for _, y in line}
+            self.assertEqual(len(heights), 2)
+            for k in range(100):
+                part = {y for x, y in line if k <= 100 * (x - line[0][0]) / (line[-1][0] - line[0][0]) <= k + 1}
+                self.assertEqual(part, heights, "both ends of the wave everywhere")
+            self.assertIn("20,001 times in 1,000 bins", self.picture_text("wave.svg"))
 
     def test_end_states_are_drawn_where_none_reached_the_save_point(self):
         lines = LORENZ.replace("save = 21", "save = 1")

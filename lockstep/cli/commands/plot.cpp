@@ -45,6 +45,7 @@ phase   one component against another, coloured by time; of long curves fewer ar
 spread  median, 50 % and 90 % of the ensemble over time
 raster  events over time, a row for each trajectory, and their rate; where the file keeps events
 Of many components series, spread and overlay show the first six, unless --components names others.
+Of many save points each of a thousand bins keeps its extremes: peaks stay, fast waves fill a band.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %; components go
 by name.
 Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";

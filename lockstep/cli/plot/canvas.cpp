@@ -55,12 +55,10 @@ double panel_pixels(const Stack& stack) {
   return (stack.size.height - kTopPixels - kBottomPixels - (panels - 1) * kGapPixels) / panels;
 }
 
-// A save point at an impulse holds the state before it; the curve goes on from the one behind.
+// The curve goes on from behind each impulse.
 void add_impulses(const ode::ResultFile& file, std::size_t trajectory, double end, Curve& curve) {
-  std::vector<ode::Impulse> impulses = file.impulses(trajectory, 1).impulses;
-  if (impulses.empty()) return;
-  std::ranges::stable_sort(impulses, {}, &ode::Impulse::time);
-  const std::vector<std::size_t> stored = stored_components(file);
+  const Jumps jumps(file, trajectory);
+  if (jumps.none()) return;
   const std::size_t components = file.components();
   Curve whole;
   for (std::size_t k = 0; k < curve.times.size(); ++k) {
@@ -72,13 +70,8 @@ void add_impulses(const ode::ResultFile& file, std::size_t trajectory, double en
       whole.states.insert(whole.states.end(), state.begin(), state.end());
     };
     add();
-    const auto [first, last] = std::ranges::equal_range(impulses, time, {}, &ode::Impulse::time);
-    if (first == last || !(time < end)) continue;
-    for (auto impulse = first; impulse != last; ++impulse) {
-      std::size_t c = impulse->component;
-      if (!stored.empty()) c = static_cast<std::size_t>(std::ranges::find(stored, c) - stored.begin());
-      if (c < components) state[c] = impulse->behind(state[c]);
-    }
+    if (!jumps.any_at(time) || !(time < end)) continue;
+    jumps.apply(time, state);
     add();
   }
   curve = std::move(whole);
@@ -221,6 +214,31 @@ std::vector<double> values_of(const Curve& curve, std::size_t component, std::si
   std::vector<double> values;
   for (std::size_t i = component; i < curve.states.size(); i += components) values.push_back(curve.states[i]);
   return values;
+}
+
+Jumps::Jumps(const ode::ResultFile& file, std::size_t trajectory)
+    : impulses_(file.impulses(trajectory, 1).impulses), components_(file.components()) {
+  if (impulses_.empty()) return;
+  std::ranges::stable_sort(impulses_, {}, &ode::Impulse::time);
+  const std::vector<std::size_t> stored = stored_components(file);
+  if (stored.empty()) return;
+  for (ode::Impulse& impulse : impulses_) {
+    const auto found = std::ranges::find(stored, impulse.component);
+    impulse.component = static_cast<std::size_t>(found - stored.begin());
+  }
+}
+
+bool Jumps::any_at(double time) const { return std::ranges::binary_search(impulses_, time, {}, &ode::Impulse::time); }
+
+void Jumps::apply(double time, std::span<double> state) const {
+  for (const ode::Impulse& impulse : std::ranges::equal_range(impulses_, time, {}, &ode::Impulse::time)) {
+    if (impulse.component < components_) state[impulse.component] = impulse.behind(state[impulse.component]);
+  }
+}
+
+Jumps shared_jumps(const ode::ResultFile& file) {
+  const ode::ImpulseForm& form = file.impulse_form();
+  return form.uneven || form.own_times ? Jumps() : Jumps(file, 0);
 }
 
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,23 @@ std::string time_label(const ode::ResultFile& file, const Axis& axis);  // "time
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Evenly chosen from `total`, first and last among them.
 std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted);
+
+// What the impulses of a trajectory make of its state. A save point at one holds the state before it.
+class Jumps {
+ public:
+  Jumps() = default;  // none
+  Jumps(const ode::ResultFile& file, std::size_t trajectory);
+
+  bool none() const { return impulses_.empty(); }
+  bool any_at(double time) const;
+  void apply(double time, std::span<double> state) const;  // of all of the file's components
+
+ private:
+  std::vector<ode::Impulse> impulses_;  // in the order of time, of the file's components
+  std::size_t components_ = 0;
+};
+// Whose times are those of all trajectories: none where each has its own.
+Jumps shared_jumps(const ode::ResultFile& file);
 
 // A trajectory as it is drawn: its save points up to its end, and the end itself where an event or a failure came
 // between them.

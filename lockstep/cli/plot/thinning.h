@@ -25,6 +25,12 @@ struct Bands {
 };
 Bands thinned_bands(Bands bands, std::size_t most = kMostDrawnPoints);
 
+// A save point, or what lies behind the impulses of one.
+struct Instant {
+  std::size_t time;  // index
+  bool behind = false;
+};
+
 // `wanted` of `total`, first and last among them, at uneven distances, which no oscillation keeps step with.
 std::vector<std::size_t> unevenly_chosen(std::size_t total, std::size_t wanted);
 
