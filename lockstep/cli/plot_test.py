@@ -72,6 +72,15 @@ class Plot(ToolTest):
         self.assertEqual(self.run_tool("solve", "own.toml", "--quiet").returncode, 0)
         self.succeed("plot", "own.h5", "--kind", "spread", "--output", "own.svg")
         self.check_jump(self.blue_line("own.svg"))
+        self.write("far.toml", dosed.replace("change = 10\n", "change = 20\n").replace("dosed.h5", "far.h5"))
+        self.assertEqual(self.run_tool("solve", "far.toml", "--quiet").returncode, 0)
+        with h5py.File(self.path("far.h5"), "r+") as file:  # apart by 0.01 before the impulse, by 10 behind
+            file["state"][:, 1, 0] += 0.01
+        self.succeed("plot", "far.h5", "--against", "three.h5", "--format", "svg")
+        self.check_jump(self.blue_line("far_overlay.svg"))
+        before, behind = self.blue_line("far_distance.svg")[:2]
+        self.assertEqual(before[0], behind[0])
+        self.assertLess(behind[1], before[1] - 100)
 
     def blue_line(self, name):  # the first, as points in pixels
         path = re.search(r"rgb\( *0, 114, 178\)' +d='[^']*M([^']*)'", self.path(name).read_text()).group(1)
@@ -95,6 +104,15 @@ class Plot(ToolTest):
             heights = [y for _, y in self.blue_line("spike.svg")]
             self.assertGreater(max(heights) - min(heights), 100)
             self.assertEqual(heights.count(min(heights)), 1)
+        shutil.copy(self.path("lorenz.h5"), self.path("other.h5"))
+        with h5py.File(self.path("other.h5"), "r+") as file:
+            file["state"][:, :, 0] = 0.001
+        self.succeed("plot", "lorenz.h5", "--against", "other.h5", "--components", "x", "--format", "svg")
+        for kind in ("overlay", "distance"):
+            heights = [y for _, y in self.blue_line(f"lorenz_{kind}.svg")]
+            self.assertGreater(max(heights) - min(heights), 100)
+            self.assertEqual(heights.count(min(heights)), 1)
+            self.assertIn("20,001 times in 1,000 bins", self.picture_text(f"lorenz_{kind}.svg"))
         for kind, component in (("series", "y"), ("spread", "z")):
             self.succeed("plot", "lorenz.h5", "--kind", kind, "--components", component, "--output", "wave.svg")
             line = self.blue_line("wave.svg")

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/agreement/comparable.h"
 #include "lockstep/cli/column_names.h"
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/quantile.h"
+#include "lockstep/cli/plot/thinning.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 
@@ -18,33 +21,45 @@ namespace {
 
 constexpr std::size_t kShownTrajectories = 3;
 constexpr std::size_t kSampledTrajectories = 10000;
-constexpr std::size_t kMostPoints = 400;
 constexpr double kKeyPixels = 200;  // of a name in the key
 
-// What is drawn of a trajectory: [time], and [time][shown component].
-struct Shown {
-  std::vector<double> times, values;
+// A trajectory and, of it, the shown components.
+struct Drawn {
+  Curve curve;
+  std::vector<std::vector<double>> values;  // [component][time]
 };
-Shown shown_of(const ode::ResultFile& file, std::size_t trajectory, const std::vector<std::size_t>& components) {
-  const std::vector<double> times = file.times(trajectory), states = file.states<double>(trajectory, 1);
-  Shown shown;
-  for (const std::size_t time : evenly_chosen(times.size(), 4 * kMostPoints)) {
-    shown.times.push_back(times[time]);
-    for (const std::size_t c : components) shown.values.push_back(states[time * file.components() + c]);
-  }
-  return shown;
+Drawn drawn_of(const ode::ResultFile& file, std::size_t trajectory, const std::vector<std::size_t>& components) {
+  Drawn drawn{curve_of(file, trajectory), {}};
+  for (const std::size_t c : components) drawn.values.push_back(values_of(drawn.curve, c, file.components()));
+  return drawn;
 }
 
-// Columns: time, then the shown components.
-std::string rows_of(const Shown& shown, const Axis& time_axis, const std::vector<Axis>& axes) {
-  std::string rows;
-  for (std::size_t time = 0; time < shown.times.size(); ++time) {
-    time_axis.append(rows, shown.times[time]);
-    for (std::size_t c = 0; c < axes.size(); ++c) axes[c].append(rows, shown.values[time * axes.size() + c]);
-    rows += '\n';
+// States of a trajectory, at its save points and behind its impulses.
+class States {
+ public:
+  States(const ode::ResultFile& file, std::size_t trajectory, const Jumps& shared)
+      : states_(file.states<double>(trajectory, 1)),
+        components_(file.components()),
+        record_(file.records(trajectory, 1).front()),
+        jumps_(jumps_of(file, trajectory, shared)) {}
+
+  const ode::TrajectoryRecord& record() const { return record_; }
+  // Until the next call. Empty behind its end.
+  std::span<const double> at(Instant instant, double time) {
+    const auto state = std::span<const double>(states_).subspan(instant.time * components_, components_);
+    if (!instant.behind) return state;
+    if (!(time < record_.end_time)) return {};
+    behind_.assign(state.begin(), state.end());
+    jumps_.apply(time, behind_);
+    return behind_;
   }
-  return rows;
-}
+
+ private:
+  std::vector<double> states_, behind_;
+  std::size_t components_;
+  ode::TrajectoryRecord record_;
+  Jumps jumps_;
+};
 
 std::vector<std::size_t> in_truth(const SameComponents& same, const std::vector<std::size_t>& components) {
   std::vector<std::size_t> places;
@@ -134,48 +149,57 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   const std::vector<std::size_t> components_of_truth = in_truth(same, components);
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kShownTrajectories));
-  std::vector<Shown> ours, theirs;
+  std::vector<Drawn> ours, theirs;
   Extent times;
   std::vector<Extent> values(components.size());
+  std::size_t most = 0;
   for (const std::size_t trajectory : trajectories) {
-    for (auto* shown : {&ours, &theirs}) {
-      shown->push_back(shown == &ours ? shown_of(file, trajectory, components)
-                                      : shown_of(truth, trajectory, components_of_truth));
-      for (const double time : shown->back().times) times.cover(time);
-      for (std::size_t i = 0; i < shown->back().values.size(); ++i) {
-        values[i % components.size()].cover(shown->back().values[i]);
+    for (auto* drawn : {&ours, &theirs}) {
+      drawn->push_back(drawn == &ours ? drawn_of(file, trajectory, components)
+                                      : drawn_of(truth, trajectory, components_of_truth));
+      for (const double time : drawn->back().curve.times) times.cover(time);
+      for (std::size_t c = 0; c < components.size(); ++c) {
+        for (const double value : drawn->back().values[c]) values[c].cover(value);
       }
+      most = std::max(most, drawn->back().curve.times.size());
     }
   }
   const Axis time_axis(times);
   const std::vector<Axis> axes(values.begin(), values.end());
   Figure figure;
   std::string& script = figure.script;
+  // A block for each curve and panel.
+  const auto block = [](const char* name, std::size_t i, std::size_t panel) {
+    return name + std::to_string(i) + "_" + std::to_string(panel);
+  };
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
-    script += data_block("a" + std::to_string(i), rows_of(ours[i], time_axis, axes));
-    script += data_block("b" + std::to_string(i), rows_of(theirs[i], time_axis, axes));
+    for (std::size_t c = 0; c < components.size(); ++c) {
+      script += data_block(block("a", i, c), curve_rows(ours[i].curve, ours[i].values[c], time_axis, axes[c]));
+      script += data_block(block("b", i, c), curve_rows(theirs[i].curve, theirs[i].values[c], time_axis, axes[c]));
+    }
   }
   figure.size = stacked_size(components.size());
-  script += heading(file,
-                    file_name_of(file) + " over " + file_name_of(truth) +
-                        share_of_components(file, same.note.empty() ? options.components : components),
-                    trajectories.size(), figure.size);
+  script +=
+      heading(file,
+              file_name_of(file) + " over " + file_name_of(truth) +
+                  share_of_components(file, same.note.empty() ? options.components : components),
+              trajectories.size(), figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
   const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
-    const std::string columns = " using 1:" + std::to_string(panel + 2);
+    const std::string columns = " using 1:2";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
-      script += (i == 0 ? "" : ", ") + std::string("$b") + std::to_string(i) + columns +
+      script += (i == 0 ? "" : ", ") + std::string("$") + block("b", i, panel) + columns +
                 " with lines linewidth 4 linecolor rgb '#c8c8c8' " +
                 (i == 0 ? "title " + gnuplot_text(shortened(truth.path().stem().string(), characters_in(kKeyPixels)))
                         : std::string("notitle"));
     }
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
       script +=
-          ", $a" + std::to_string(i) + columns + " with lines linewidth 1.1 linecolor rgb '" +
+          ", $" + block("a", i, panel) + columns + " with lines linewidth 1.1 linecolor rgb '" +
           kColours[i % kColours.size()] + "' title " +
           (trajectories.size() == 1 ? gnuplot_text(shortened(file.path().stem().string(), characters_in(kKeyPixels)))
                                     : gnuplot_text("trajectory " + std::to_string(trajectories[i])));
@@ -191,22 +215,31 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
   const std::vector<std::size_t> components = options.components.empty() ? same.of_file() : options.components;
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kSampledTrajectories));
-  std::vector<std::size_t> times = evenly_chosen(file.save_points(), kMostPoints);
-  times.erase(times.begin());  // the start agrees but for its rounding, which would stretch the axis
   const std::vector<double> all_times = file.times(0);
+  const std::vector<std::size_t> chosen = sampled_times(file.save_points(), trajectories.size());
+  const Jumps shared = shared_jumps(file), shared_of_truth = shared_jumps(truth);
+  std::vector<Instant> times;
+  for (const std::size_t time : chosen) {
+    if (time == 0) continue;  // the start agrees but for its rounding, which would stretch the axis
+    times.push_back({time});
+    const double now = all_times[time];
+    if (shared.any_at(now) || shared_of_truth.any_at(now)) times.push_back({time, true});
+  }
   // Samples [group][time]: 0 within the training range (or none known), 1 outside.
   std::array<std::vector<std::vector<double>>, 2> samples;
   std::array<std::size_t, 2> members{};
   for (auto& group : samples) group.resize(times.size());
   for (const std::size_t trajectory : trajectories) {
-    const std::vector<double> a = file.states<double>(trajectory, 1), b = truth.states<double>(trajectory, 1);
-    const std::size_t group = file.records(trajectory, 1).front().status == ode::Status::outside_range ? 1 : 0;
+    States a(file, trajectory, shared), b(truth, trajectory, shared_of_truth);
+    const std::size_t group = a.record().status == ode::Status::outside_range ? 1 : 0;
     ++members[group];
     for (std::size_t time = 0; time < times.size(); ++time) {
+      const double now = all_times[times[time].time];
+      const std::span<const double> ours = a.at(times[time], now), theirs = b.at(times[time], now);
+      if (ours.empty() || theirs.empty()) continue;
       double squares = 0;
       for (const std::size_t c : components) {
-        const double difference =
-            a[times[time] * file.components() + c] - b[times[time] * truth.components() + *same.in_truth[c]];
+        const double difference = ours[c] - theirs[*same.in_truth[c]];
         squares += difference * difference;
       }
       const double value = std::sqrt(squares / static_cast<double>(components.size()));
@@ -216,7 +249,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
   }
   Extent shown_times;
   shown_times.cover(all_times.front());  // of the same offset as the other figures' axes
-  for (const std::size_t time : times) shown_times.cover(all_times[time]);
+  for (const Instant& time : times) shown_times.cover(all_times[time.time]);
   const Axis time_axis(shown_times);
   Figure figure;
   figure.size = stacked_size(1);
@@ -225,22 +258,32 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
   std::string plots;
   for (std::size_t group = 0; group < 2; ++group) {
     if (members[group] == 0) continue;
-    std::string rows;
+    Bands band;
+    Curve median;
     for (std::size_t time = 0; time < times.size(); ++time) {
       std::vector<double>& sample = samples[group][time];
-      time_axis.append(rows, all_times[times[time]]);
-      for (const double part : {0.05, 0.5, 0.95}) append_number(rows, quantile(sample, part));
+      for (auto* of : {&band.times, &median.times}) of->push_back(all_times[times[time].time]);
+      for (const double part : {0.05, 0.95}) band.quantiles.push_back(quantile(sample, part));
+      median.states.push_back(quantile(sample, 0.5));
+    }
+    const Bands drawn = thinned_bands(std::move(band));
+    std::string rows;
+    for (std::size_t row = 0; row < drawn.times.size(); ++row) {
+      time_axis.append(rows, drawn.times[row]);
+      for (const std::size_t edge : {2 * row, 2 * row + 1}) append_number(rows, drawn.quantiles[edge]);
       rows += '\n';
     }
-    const std::string data = "$g" + std::to_string(group), colour = kColours[group];
+    const std::string data = "$g" + std::to_string(group), middle = "$m" + std::to_string(group),
+                      colour = kColours[group];
     script += data_block("g" + std::to_string(group), rows);
+    script += data_block("m" + std::to_string(group), curve_rows(median, median.states, time_axis, Axis()));
     const std::string who =
         (members[1] == 0 ? std::string("all") : names[group]) + " (" + count_text(members[group]) + ")";
     plots += plots.empty() ? "plot " : ", ";
     if (members[group] > 1)
-      plots += data + " using 1:2:4 with filledcurves linecolor rgb '" + colour +
+      plots += data + " using 1:2:3 with filledcurves linecolor rgb '" + colour +
                "' fillstyle transparent solid 0.25 title " + gnuplot_text("90 %, " + who) + ", ";
-    plots += data + " using 1:3 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
+    plots += middle + " using 1:2 with lines linewidth 1.5 linecolor rgb '" + colour + "' title " +
              gnuplot_text((members[group] > 1 ? "median, " : "") + who);
   }
   if (std::ranges::all_of(samples, [](const auto& group) {
@@ -249,7 +292,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     return {};
   }
   script += heading(file, "distance of " + file_name_of(file) + " from " + file_name_of(truth), trajectories.size(),
-                    figure.size);
+                    figure.size, times_text(file.save_points(), chosen.size(), bins_of(times.size())));
   script += stacked_panel({1, figure.size, left_pixels({}), 60, time_label(file, time_axis)}, 0, "distance");
   script += "set logscale y\nset key top left\n" + plots + "\n";
   return figure;

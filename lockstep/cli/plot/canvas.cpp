@@ -241,6 +241,10 @@ Jumps shared_jumps(const ode::ResultFile& file) {
   return form.uneven || form.own_times ? Jumps() : Jumps(file, 0);
 }
 
+Jumps jumps_of(const ode::ResultFile& file, std::size_t trajectory, const Jumps& shared) {
+  return !shared.none() && file.impulse_form().differ() ? Jumps(file, trajectory) : shared;
+}
+
 Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   Curve curve{file.times(trajectory), file.states<double>(trajectory, 1)};
   const ode::TrajectoryRecord record = file.records(trajectory, 1).front();

@@ -71,6 +71,14 @@ class Jumps {
 };
 // Whose times are those of all trajectories: none where each has its own.
 Jumps shared_jumps(const ode::ResultFile& file);
+// Of a trajectory, at those times.
+Jumps jumps_of(const ode::ResultFile& file, std::size_t trajectory, const Jumps& shared);
+
+// A save point, or what lies behind the impulses of one.
+struct Instant {
+  std::size_t time;  // index
+  bool behind = false;
+};
 
 // A trajectory as it is drawn: its save points up to its end, and the end itself where an event or a failure came
 // between them.

@@ -15,8 +15,6 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::size_t kTrajectories = 10000;  // quantiles to about a percent
-constexpr std::size_t kMostSamples = 40'000'000;  // in memory
-constexpr std::size_t kFewestTimes = 400;
 constexpr std::array<double, 5> kQuantiles{0.05, 0.25, 0.5, 0.75, 0.95};
 constexpr std::size_t kMedian = 2;
 constexpr std::array<std::size_t, 4> kEdges{0, 1, 3, 4};  // of the bands
@@ -46,10 +44,8 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
   const std::vector<std::size_t> trajectories =
       evenly_chosen(file.trajectories(), options.trajectories.value_or(kTrajectories));
   const std::vector<double> all_times = file.times(0);
-  const std::vector<std::size_t> chosen = unevenly_chosen(
-      file.save_points(), std::max(kMostSamples / (trajectories.size() * components.size()), kFewestTimes));
+  const std::vector<std::size_t> chosen = sampled_times(file.save_points(), trajectories.size() * components.size());
   const Jumps shared = shared_jumps(file);
-  const bool own_changes = !shared.none() && file.impulse_form().differ();
   std::vector<Instant> times;
   for (const std::size_t time : chosen) {
     times.push_back({time});
@@ -70,8 +66,7 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
       states = file.states<double>(first, count);
     }
     const double* row = states.data() + (trajectory - first) * file.save_points() * file.components();
-    const Jumps own = own_changes ? Jumps(file, trajectory) : Jumps();
-    const Jumps& jumps = own_changes ? own : shared;
+    const Jumps jumps = jumps_of(file, trajectory, shared);
     const double end = shared.none() ? 0 : file.records(trajectory, 1).front().end_time;
     for (std::size_t time = 0; time < times.size(); ++time) {
       const double* state = row + times[time].time * file.components();

@@ -88,6 +88,11 @@ std::vector<std::size_t> unevenly_chosen(std::size_t total, std::size_t wanted) 
   return chosen;
 }
 
+std::vector<std::size_t> sampled_times(std::size_t total, std::size_t numbers) {
+  constexpr std::size_t kMostNumbers = 40'000'000, kFewestTimes = 400;
+  return unevenly_chosen(total, std::max(kMostNumbers / numbers, kFewestTimes));
+}
+
 std::string times_text(std::size_t total, std::size_t chosen, std::size_t bins) {
   const std::string times = (chosen < total ? count_text(chosen) + " of " : "") + count_text(total) + " times";
   if (bins > 0) return times + " in " + counted_text(bins, "bin");

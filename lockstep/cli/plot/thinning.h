@@ -25,14 +25,10 @@ struct Bands {
 };
 Bands thinned_bands(Bands bands, std::size_t most = kMostDrawnPoints);
 
-// A save point, or what lies behind the impulses of one.
-struct Instant {
-  std::size_t time;  // index
-  bool behind = false;
-};
-
 // `wanted` of `total`, first and last among them, at uneven distances, which no oscillation keeps step with.
 std::vector<std::size_t> unevenly_chosen(std::size_t total, std::size_t wanted);
+// As many times as samples of so many numbers each leave memory for, all as a rule.
+std::vector<std::size_t> sampled_times(std::size_t total, std::size_t numbers);
 
 // "20,001 times in 1,000 bins", "666 of 20,001 times"; "" where all are drawn.
 std::string times_text(std::size_t total, std::size_t chosen, std::size_t bins);

@@ -67,6 +67,12 @@ TEST(UnevenlyChosen, has_both_ends_and_no_stride) {
   EXPECT_TRUE(unevenly_chosen(0, 7).empty());
 }
 
+TEST(SampledTimes, are_all_where_there_is_memory_and_never_few) {
+  EXPECT_EQ(sampled_times(721, 2000).size(), 721);
+  EXPECT_EQ(sampled_times(20'001, 10'000).size(), 4000);
+  EXPECT_EQ(sampled_times(20'001, 10'000'000).size(), 400);
+}
+
 TEST(TimesText, tells_what_is_left_out) {
   EXPECT_EQ(times_text(20'001, 20'001, 0), "");
   EXPECT_EQ(times_text(20'001, 20'001, 1000), "20,001 times in 1,000 bins");
