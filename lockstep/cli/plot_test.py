@@ -93,7 +93,9 @@ class Plot(ToolTest):
 
     def test_a_spike_between_many_save_points_is_drawn_and_a_fast_wave_is_not_a_slow_one(self):
         self.write("long.toml", LORENZ.replace("save = 21", "save = 20001"))
-        self.succeed("solve", "long.toml", "--quiet", "--trajectories", "3")
+        self.succeed("solve", "long.toml", "--quiet", "--trajectories", "30")
+        self.succeed("plot", "lorenz.h5", "--kind", "phase", "--trajectories", "30", "--output", "phase.svg")
+        self.assertIn("20,001 times in 6,666 bins", self.picture_text("phase.svg"))
         with h5py.File(self.path("lorenz.h5"), "r+") as file:
             file["state"][:, :, 0] = 0
             file["state"][:, 7003, 0] = 1

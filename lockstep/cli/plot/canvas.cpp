@@ -265,7 +265,7 @@ Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
 
 std::string curve_rows(const Curve& curve, const std::vector<double>& values, const Axis& time_axis, const Axis& axis) {
   std::string rows;
-  for (const std::size_t time : thinned({values})) {
+  for (const std::size_t time : thinned({values}, bins_of(values.size()))) {
     time_axis.append(rows, curve.times[time]);
     axis.append(rows, values[time]);
     rows += '\n';

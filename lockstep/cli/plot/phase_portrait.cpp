@@ -97,6 +97,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
       extents[2].cover(curve.times[time]);
     }
   }
+  const std::size_t bins = most > points ? points : 0;  // where a curve is smooth each keeps one point
   const Axis x_axis(extents[0]), y_axis(extents[1]), time_axis(extents[2]);
   std::string rows;
   std::string starts, stops;
@@ -111,7 +112,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     if (curve.stopped) append_point(stops, curve.times.size() - 1);
     if (dots && curve.stopped) continue;
     const std::vector<std::size_t> drawn =
-        thinned({values_of(curve, axes[0], file.components()), values_of(curve, axes[1], file.components())}, points);
+        thinned({values_of(curve, axes[0], file.components()), values_of(curve, axes[1], file.components())}, bins);
     for (const std::size_t time : drawn) append_point(rows, time);
     if (dots) continue;
     rows += '\n';  // ends the curve
@@ -122,7 +123,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   figure.size = {1600, 1300};
   std::string script = data_block("curves", rows) + data_block("starts", starts) + data_block("stops", stops);
   script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size,
-                    times_text(file.save_points(), file.save_points(), bins_of(most, points, 2)));
+                    times_text(file.save_points(), file.save_points(), bins));
   script += kPalette;
   // Where labels are wide the panel is narrower.
   const double width = figure.size.width, left = std::max(0.105 * width, 96 + y_axis.tick_pixels());

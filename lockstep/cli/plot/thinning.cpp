@@ -18,20 +18,20 @@ void for_each_bin(std::size_t total, std::size_t bins, const Use& use) {
 
 }  // namespace
 
-std::size_t bins_of(std::size_t points, std::size_t most, std::size_t columns) {
-  return points <= most ? 0 : std::max<std::size_t>(most / (2 + 2 * columns), 1);
+std::size_t bins_of(std::size_t points, std::size_t most) {
+  return points <= most ? 0 : std::max<std::size_t>(most / 4, 1);
 }
 
-std::vector<std::size_t> thinned(const std::vector<std::vector<double>>& columns, std::size_t most) {
+std::vector<std::size_t> thinned(const std::vector<std::vector<double>>& columns, std::size_t bins) {
   const std::size_t total = columns.front().size();
   std::vector<std::size_t> chosen;
-  const std::size_t bins = bins_of(total, most, columns.size());
-  if (bins == 0) {
+  if (bins == 0 || total <= bins) {
     for (std::size_t i = 0; i < total; ++i) chosen.push_back(i);
     return chosen;
   }
   for_each_bin(total, bins, [&](std::size_t first, std::size_t end) {
-    std::vector<std::size_t> kept{first, end - 1};
+    std::vector<std::size_t> kept{first};
+    if (columns.size() == 1 || end == total) kept.push_back(end - 1);
     for (const std::vector<double>& column : columns) {
       std::size_t least = end, greatest = end, none = end;
       for (std::size_t i = first; i < end; ++i) {

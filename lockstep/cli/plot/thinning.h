@@ -11,11 +11,12 @@ namespace lockstep::cli {
 inline constexpr std::size_t kMostDrawnPoints = 4000;  // more than a picture's pixels
 
 // How many bins so many points are drawn in, 0 where all are drawn.
-std::size_t bins_of(std::size_t points, std::size_t most = kMostDrawnPoints, std::size_t columns = 1);
+std::size_t bins_of(std::size_t points, std::size_t most = kMostDrawnPoints);
 
-// Points of a curve to draw, in order: all, or of each bin the first, the last, the least and the greatest of each
-// column and one that is not finite, which leaves a gap.
-std::vector<std::size_t> thinned(const std::vector<std::vector<double>>& columns, std::size_t most = kMostDrawnPoints);
+// Points of a curve to draw, in order: without bins all, otherwise of each bin the first, the least and the greatest of
+// each column and one that is not finite, which leaves a gap. Of a single column the last of each bin as well, of
+// several that of the last bin.
+std::vector<std::size_t> thinned(const std::vector<std::vector<double>>& columns, std::size_t bins);
 
 // Rows of quantiles over time, the lower ones first. In bins, each from its first time to its last, the lower half are
 // the least of the bin and the upper half the greatest.

@@ -16,25 +16,27 @@ using testing::Contains;
 using testing::ElementsAre;
 
 TEST(Thinned, short_curves_keep_all_their_points) {
-  EXPECT_THAT(thinned({{3, 1, 2}}, 3), ElementsAre(0, 1, 2));
+  EXPECT_THAT(thinned({{3, 1, 2}}, 0), ElementsAre(0, 1, 2));
+  EXPECT_THAT(thinned({{3, 1, 2}}, 2), ElementsAre(0, 1, 2));
   EXPECT_EQ(bins_of(4000), 0);
-  EXPECT_TRUE(thinned({{}}).empty());
+  EXPECT_TRUE(thinned({{}}, 0).empty());
 }
 
 TEST(Thinned, of_each_bin_ends_and_extremes_stay_in_the_order_of_time) {
   const std::vector<double> curve{0, 5, 1, -7, 2, 3, /**/ 4, 4, 9, 8, 8, 6};
   EXPECT_EQ(bins_of(curve.size(), 8), 2);
-  EXPECT_THAT(thinned({curve}, 8), ElementsAre(0, 1, 3, 5, 6, 8, 11));
+  EXPECT_THAT(thinned({curve}, 2), ElementsAre(0, 1, 3, 5, 6, 8, 11));
   // Of two columns those of both.
   const std::vector<double> other{0, 0, 0, 0, 1, 0, /**/ 0, -1, 0, 0, 0, 0};
-  EXPECT_THAT(thinned({curve, other}, 11), ElementsAre(0, 3, 4, 7, 8, 11));
+  EXPECT_THAT(thinned({curve, other}, 1), ElementsAre(0, 3, 4, 7, 8, 11));
+  EXPECT_THAT(thinned({curve, other}, 2), ElementsAre(0, 1, 3, 4, 6, 7, 8, 11));
 }
 
 TEST(Thinned, a_spike_of_one_point_and_a_gap_of_one_stay) {
   std::vector<double> curve(200'001, 1.0);
   curve[77'777] = 50;
   curve[123'456] = NAN;
-  const std::vector<std::size_t> drawn = thinned({curve});
+  const std::vector<std::size_t> drawn = thinned({curve}, bins_of(curve.size()));
   EXPECT_LE(drawn.size(), 4001);
   EXPECT_THAT(drawn, Contains(77'777));
   EXPECT_THAT(drawn, Contains(123'456));
