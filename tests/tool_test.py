@@ -126,6 +126,7 @@ class ToolTest(unittest.TestCase):
         else:
             self.assertRegex(done.stderr.splitlines()[-1], r"\Alockstep: error: ")
         self.assertIn(message, done.stderr)
+        return done
 
 
 class NetTest(ToolTest):

@@ -284,6 +284,13 @@ class Killed(ResumeTest):
         self.write("slow.h5.part", "not HDF5")
         self.fail_with("slow.h5.part: found no HDF5 signature, expected a file that can be continued; remove slow.h5.part",
                        "solve", "slow.toml", "--resume")
+        self.path("slow.h5.part").unlink()
+        self.succeed("solve", "slow.toml")
+        os.truncate(self.path("slow.h5"), 20000)
+        done = self.fail_with("slow.h5: found a file that is damaged, or no result: ", "solve", "slow.toml", "--resume")
+        self.assertIn("or begin anew with --overwrite instead of --resume", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.succeed("solve", "slow.toml", "--overwrite")
 
 
 class Stopped(ResumeTest):
@@ -315,6 +322,43 @@ class Stopped(ResumeTest):
         self.succeed("solve", "slow.toml", "--resume")
         self.assert_same("slow.h5", whole)
         self.nothing_left()
+
+    def test_a_finished_file_is_replaced_by_a_finished_one_alone(self):
+        self.write("slow.toml", SLOW.format(trajectories=20000))
+        self.succeed("solve", "slow.toml", "--output", "whole.h5")
+        self.succeed("solve", "slow.toml", "--trajectories", 100)
+        before = self.path("slow.h5").read_bytes()
+        # The flag has to be given again, the key is there.
+        self.write("keyed.toml", SLOW.format(trajectories=20000) + "overwrite = true\n")
+        for problem, flags, again in (("slow.toml", ("--overwrite",), ("--resume", "--overwrite")),
+                                      ("keyed.toml", (), ("--resume",))):
+            with self.subTest(problem):
+                self.path("slow.h5").write_bytes(before)
+                process = self.start("solve", problem, "--threads", "1", *flags)
+                self.wait_until(lambda: self.begun("slow.h5.part") and self.stored("slow.h5.part") > 0, process)
+                process.send_signal(signal.SIGINT)
+                out, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 130, errors)
+                count = self.stored("slow.h5.part")
+                self.assertEqual(errors.splitlines()[-1],
+                                 f"lockstep: stopped: {count:,} of 20,000 trajectories are finished and in slow.h5.part; "
+                                 f"slow.h5 is the earlier file still; continue with {' '.join(again)}")
+                self.assertEqual(self.path("slow.h5").read_bytes(), before)
+                for resume in ((), ("--resume",)):
+                    self.fail_with("slow.h5: found a file of that name, and beside it slow.h5.part of an earlier run, where "
+                                   f"{count:,} of 20,000 trajectories are finished, expected one of the two; continue that "
+                                   "run with --resume --overwrite", "solve", "slow.toml", *resume)
+                self.succeed("solve", problem, *again)
+                self.assert_same("slow.h5", self.columns("whole.h5"))
+                self.nothing_left()
+
+    def test_a_time_limit_keeps_an_earlier_file(self):
+        self.succeed("solve", "slow.toml", "--output", "endless.h5")
+        before = self.path("endless.h5").read_bytes()
+        done = self.run_tool("solve", "endless.toml", "--overwrite", "--time-limit", "1")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assertEqual(self.path("endless.h5").read_bytes(), before)
+        self.assertTrue(self.begun("endless.h5.part"))
 
     def test_a_time_limit_commits_and_exits_with_124(self):
         done = self.run_tool("solve", "endless.toml", "--time-limit", "1")

@@ -28,6 +28,7 @@
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/ode/result_file.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/row_selection.h"
 #include "lockstep/ode/solve.h"
@@ -59,9 +60,10 @@ Examples:
 
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
 instruction set, nor on how often the run was killed and continued. Ctrl-C, SIGTERM and the time limit keep what is
-finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. With --resume a job script may begin, continue
-and find the work done. Under mpirun or srun each rank solves a share into a file of its own, and the output
-is an index of them. docs/problem_file.md lists every key, docs/files.md how runs survive and are split.)";
+finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. An earlier file that --overwrite is to replace
+stays until all are finished: continue with --resume --overwrite. With --resume a job script may begin, continue and
+find the work done. Under mpirun or srun each rank solves a share into a file of its own, and the output is an index
+of them. docs/problem_file.md lists every key, docs/files.md how runs survive and are split.)";
 
 // More than this is not filled with NaN when a run is stopped: a queue kills soon after it has asked.
 constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;
@@ -165,6 +167,18 @@ void require_room_for_states(const ProblemFile& file, const std::filesystem::pat
                "less than the disk holds, " + size_text(space.capacity), "save fewer points"});
 }
 
+std::string text_of_earlier(const ode::UnfinishedResult& left) {
+  return left.file.filename().string() + " of an earlier run, where " + finished_text(left.stored, left.trajectories);
+}
+
+// NAME.part of a run that was to replace the file.
+[[noreturn]] void refuse_beside_finished(const std::filesystem::path& path, const ode::UnfinishedResult& left) {
+  throw Error(ErrorKind::file,
+              {path.string(), "a file of that name, and beside it " + text_of_earlier(left), "one of the two",
+               "continue that run with --resume --overwrite, which replaces the file when all are finished, or "
+               "choose another name"});
+}
+
 // What is there already, when nobody has said what to do with it.
 void refuse_what_is_there(const std::filesystem::path& path) {
   const bool named = std::filesystem::exists(path);
@@ -172,10 +186,26 @@ void refuse_what_is_there(const std::filesystem::path& path) {
   if (!named && (!left || left->has_name)) return;
   const bool unfinished = left && !left->complete();
   if (!unfinished) refuse_existing(path);
-  throw Error(ErrorKind::file, {path.string(),
-                                left->file.filename().string() + " of an earlier run, where " +
-                                    finished_text(left->stored, left->trajectories),
-                                "none", "continue that run with --resume, or begin anew with --overwrite"});
+  if (named && !left->has_name) refuse_beside_finished(path, *left);
+  throw Error(ErrorKind::file, {path.string(), text_of_earlier(*left), "none",
+                                "continue that run with --resume, or begin anew with --overwrite"});
+}
+
+// What --resume cannot continue, where nobody has allowed to replace it.
+void refuse_damaged(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) return;  // of which the writer tells
+  try {
+    const ode::ResultFile file(path);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::file,
+                {path.string(), "a file that is damaged, or no result: " + error.found(), "results to continue",
+                 "choose another name, or begin anew with --overwrite instead of --resume"});
+  }
+}
+
+// Where the problem file does not allow to replace what is there, each run has to be told.
+const char* continue_flags(const SolveOptions& options) {
+  return options.overrides.overwrite ? "--resume --overwrite" : "--resume";
 }
 
 // What --resume found, for people.
@@ -286,6 +316,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   for (auto& attribute : describe_run(planned_run(setup))) metadata.attributes.push_back(std::move(attribute));
 
   auto left = options.resume ? ode::find_unfinished(path) : std::nullopt;
+  if (options.resume && !left && existing == Existing::refuse) refuse_damaged(path);
   if (left) ode::check_continues(*left, setup.problem, setup.options.precision, metadata);
   if (left && options.certificate && !holds_certificate(left->file)) {
     throw Error(ErrorKind::file, {left->file.string(), "no certificate", "one, as --certificate asks",
@@ -301,7 +332,6 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     }
     return kSuccess;
   }
-  if (options.resume && !options.quiet) tell(left, path, can_continue);
   const bool certify_now = options.certificate && (!left || !can_continue);
   if (!can_continue) {
     // The file of a run that was stopped lies beside NAME.part where one that began anew in its place was killed.
@@ -310,8 +340,11 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
       ode::check_continues(*named, setup.problem, setup.options.precision, metadata);
       existing = Existing::replace;
     }
-    left.reset();
   }
+  if (left && !left->has_name && existing == Existing::refuse && std::filesystem::exists(path))
+    refuse_beside_finished(path, *left);
+  if (options.resume && !options.quiet) tell(left, path, can_continue);
+  if (!can_continue) left.reset();
 
   const Interrupt interrupt(time_limit);
   if (certify_now) {
@@ -330,6 +363,8 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
                               : options.resume || existing == Existing::replace ? Leftover::discard
                                                                                 : Leftover::refuse;
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing, unfinished);
+  // An earlier file, which only a whole one is to replace. One that is continued is no longer called so.
+  const bool is_there = std::filesystem::exists(path);
   const ode::StoredBefore& earlier = writer.stored_before();
   if (earlier.without_events > 0 && !options.quiet) {
     std::fprintf(stderr, "lockstep: the events of %s are missing (%s.part.events): solving %s again\n",
@@ -351,11 +386,12 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   }
   const std::size_t total = setup.problem.trajectories();
   const std::size_t open = summary.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
-  if (open > 0 && writer.open_bytes() > kMostToFill) {
+  if (open > 0 && (is_there || writer.open_bytes() > kMostToFill)) {
     const std::filesystem::path kept = writer.leave(describe_run(summary));
     if (share != nullptr) return interrupt.exit_code();
-    std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
-                 finished_text(total - open, total).c_str(), kept.c_str());
+    std::fprintf(stderr, "lockstep: stopped: %s and in %s; %scontinue with %s\n",
+                 finished_text(total - open, total).c_str(), kept.c_str(),
+                 is_there ? (path.string() + " is the earlier file still; ").c_str() : "", continue_flags(options));
     return interrupt.exit_code();
   }
   const std::uintmax_t bytes = writer.finish(describe_run(summary));
@@ -386,6 +422,7 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   mine.quiet = options.quiet || launch().rank != 0;
   run.quiet = options.quiet;
   run.resume = options.resume;
+  run.continue_with = continue_flags(options);
   run.command_line = command_line;
   ProblemFile file;
   try {

@@ -61,11 +61,11 @@ std::uintmax_t write_index(const RanksRun& run, std::size_t count, Existing exis
   return bytes + ode::index_parts(parts, run.whole, options);
 }
 
-void tell_stopped(const ode::Summary& all, std::size_t count) {
+void tell_stopped(const ode::Summary& all, std::size_t count, const std::string& continue_with) {
   const std::size_t total = std::accumulate(all.count_of.begin(), all.count_of.end(), std::size_t{0});
   const std::size_t open = all.count_of[static_cast<std::size_t>(ode::Status::cancelled)];
-  std::fprintf(stderr, "lockstep: stopped: %s of %s trajectories are finished; continue with --resume on %zu ranks\n",
-               count_text(total - open).c_str(), count_text(total).c_str(), count);
+  std::fprintf(stderr, "lockstep: stopped: %s of %s trajectories are finished; continue with %s on %zu ranks\n",
+               count_text(total - open).c_str(), count_text(total).c_str(), continue_with.c_str(), count);
 }
 
 void tell(const std::exception_ptr& failure) {
@@ -136,7 +136,7 @@ int solve_on_ranks(const RanksRun& run) {
           const std::uintmax_t bytes = write_index(run, count, existing);
           if (!run.quiet) run.report(all, static_cast<std::size_t>(earlier[0]), bytes);
         } else {
-          tell_stopped(all, count);
+          tell_stopped(all, count, run.continue_with);
         }
       } catch (...) {
         failure = std::current_exception();

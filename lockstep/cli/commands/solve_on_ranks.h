@@ -29,6 +29,7 @@ struct RanksRun {
   Existing existing = Existing::refuse;
   bool resume = false;  // an index that is there may be replaced
   bool quiet = false;
+  std::string continue_with = "--resume";  // the flags that do
   std::string command_line;
   std::function<int(RankShare&)> solve_share;  // returns an exit code, throws Error
   // Tells of the whole run; called on one rank.
