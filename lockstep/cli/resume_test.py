@@ -390,9 +390,10 @@ class Stopped(ResumeTest):
         self.wait_until(lambda: self.begun("endless.h5.part"), process)
         for flags in ((), ("--resume",), ("--overwrite",)):
             with self.subTest(flags):
-                self.fail_with("endless.h5", "solve", "endless.toml", *flags)
-        self.fail_with("endless.h5: found another run that is writing it, as endless.h5.part, expected one run at a time",
-                       "solve", "endless.toml", "--overwrite")
+                done = self.fail_with("endless.h5: found another run that is writing it, as endless.h5.part, expected one run "
+                                      "at a time; wait until it has ended, or choose another name",
+                                      "solve", "endless.toml", *flags)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIsNone(process.poll(), "the first goes on")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=60), 130)

@@ -32,6 +32,11 @@ std::string reason(int error_number) { return std::generic_category().message(er
   fail(path, "a file of that name", "none", "choose another name, or allow overwriting");
 }
 
+[[noreturn]] void refuse_second_writer(const fs::path& target, const fs::path& unfinished) {
+  fail(target, "another run that is writing it, as " + unfinished.string(), "one run at a time",
+       "wait until it has ended, or choose another name");
+}
+
 // A link is followed, so that the file behind it is replaced and not the link.
 fs::path behind_links(fs::path path) {
   for (int links = 0; links < 16 && fs::is_symlink(fs::symlink_status(path)); ++links) {
@@ -126,6 +131,11 @@ fs::path PendingFile::unfinished_name(const fs::path& target) {
   return name;
 }
 
+void PendingFile::require_no_writer(const fs::path& target) {
+  const fs::path name = unfinished_name(target);
+  if (detail::FileLock::is_taken(name)) refuse_second_writer(target, name);
+}
+
 PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Leftover unfinished) {
   PendingFile file;
   file.existing_ = existing;
@@ -145,10 +155,7 @@ PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Le
   for (int attempt = 0;; ++attempt) {
     detail::FileLock lock(name, detail::FileLock::Create::yes);
     if (!lock.opened()) refuse_folder(target, file.folder());
-    if (!lock.locked() || attempt == 100) {
-      fail(target, "another run that is writing it, as " + name.string(), "one run at a time",
-           "wait until it has ended, or choose another name");
-    }
+    if (!lock.locked() || attempt == 100) refuse_second_writer(target, name);
     // Between opening and locking, the former owner may have renamed or removed it.
     if (!lock.is_named(name)) continue;
     if (fs::file_size(name) > 0) {

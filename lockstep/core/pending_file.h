@@ -36,6 +36,8 @@ class PendingFile {
   // taken back: it becomes "NAME.part" again. Locks need a file system that has them (NFS and Lustre may not).
   static PendingFile resumable(const std::filesystem::path& target, Existing existing, Leftover unfinished);
   static std::filesystem::path unfinished_name(const std::filesystem::path& target);  // "folder/NAME.part"
+  // The same Error where somebody is writing the target, before any work.
+  static void require_no_writer(const std::filesystem::path& target);
 
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) noexcept;

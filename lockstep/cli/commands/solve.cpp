@@ -28,6 +28,7 @@
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/pending_file.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/row_selection.h"
@@ -295,6 +296,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   refuse_to_replace(file.output.file->value, inputs);  // the index of shares
   require_result_name(file.output.file->value, file.output.file->where);
   Existing existing = file.output.overwrite ? Existing::replace : Existing::refuse;
+  PendingFile::require_no_writer(path);
   if (!options.resume && existing == Existing::refuse) refuse_what_is_there(path);
   ProblemSetup setup = set_up(file);
   if (!options.quiet) print_notes(setup.notes);

@@ -29,6 +29,8 @@ class FileLock {
   int descriptor() const noexcept { return descriptor_; }
   // Whether `path` is still the name of the file that is open here.
   bool is_named(const std::filesystem::path& path) const;
+  // Whether somebody else has the lock on this file; takes none. False where there is no file, or no locks.
+  static bool is_taken(const std::filesystem::path& path);
 
  private:
   int descriptor_ = -1;
