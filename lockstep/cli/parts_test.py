@@ -74,6 +74,8 @@ class PartsTest(ToolTest):
 
 class Shards(PartsTest):
     def test_merged_and_indexed_shards_are_the_whole_run(self):
+        self.fail_with("--certificate-samples: found 2 without --certificate, expected the two together", "solve", "p.toml",
+                       "--certificate-samples", "2")
         for text, flags in ((PROBLEM, ["--certificate"]), (PROBLEM, ["--certificate", "--certificate-samples", "2"]),
                             (PROBLEM, ["--precision", "f64", "--trajectories", "7"]), (SHARED, [])):
             with self.subTest(flags=flags):

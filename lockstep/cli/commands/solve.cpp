@@ -464,12 +464,18 @@ void add_solve(CLI::App& app, Chosen& chosen) {
   command->add_flag("-q,--quiet", options->quiet, "print errors only");
   command->add_flag("--certificate", options->certificate,
                     "also store perturbed members, for validate to know what rounding does");
-  command->add_option("--certificate-samples", options->certificate_samples, "trajectories to perturb")
-      ->check(whole_number(1))
-      ->capture_default_str();
+  const CLI::Option* samples =
+      command->add_option("--certificate-samples", options->certificate_samples, "trajectories to perturb")
+          ->check(whole_number(1))
+          ->capture_default_str();
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kSolveExamples) + "\n");
-  command->callback([&chosen, options] {
+  command->callback([&chosen, options, samples] {
+    if (samples->count() > 0 && !options->certificate) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--certificate-samples", std::to_string(options->certificate_samples) + " without --certificate",
+                   "the two together", "add --certificate to store one, or leave both out"});
+    }
     chosen.run = [options, line = chosen.command_line] {
       const bool ranks = options->shard.empty() && launch().count > 1;
       return ranks ? solve_shares(*options, line) : solve(*options, line);
