@@ -1,9 +1,11 @@
 #include "lockstep/cli/data_numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/data_file.h"
 #include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
@@ -95,6 +97,19 @@ std::vector<double> take_columns(const train::Table& table, const std::vector<st
     for (const std::size_t column : columns) values.push_back(table(row, column));
   }
   return values;
+}
+
+std::optional<UnnamedColumns> columns_for_unnamed(const train::Table& table, std::size_t inputs,
+                                                  const std::string& model) {
+  const std::vector<std::string> by_number = numbered("x", inputs);
+  const auto is_there = [&](const std::string& name) {
+    return std::ranges::find(table.columns, name) != table.columns.end();
+  };
+  if (std::ranges::all_of(by_number, is_there)) return UnnamedColumns{by_number, {}};
+  if (inputs != table.columns.size()) return {};
+  const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
+  return UnnamedColumns{table.columns, model + " names no inputs: the columns " + list_text(known) + " of " +
+                                           table.source + " are taken in their order"};
 }
 
 }  // namespace lockstep::cli

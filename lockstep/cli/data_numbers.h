@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,15 @@ Samples read_samples(const hdf5::File& file, const std::vector<std::string>& nam
 // [row][name]. `where` is what names the columns.
 std::vector<double> take_columns(const train::Table& table, const std::vector<std::string>& names,
                                  const std::string& where);
+
+// The columns of a net that names no inputs: x0, x1, .. where these are there, else as many as there are inputs, in
+// their order, of which a note tells.
+struct UnnamedColumns {
+  std::vector<std::string> names;
+  std::string note;
+};
+// Nothing where they are more or fewer.
+std::optional<UnnamedColumns> columns_for_unnamed(const train::Table& table, std::size_t inputs,
+                                                  const std::string& model);
 
 }  // namespace lockstep::cli

@@ -6,10 +6,12 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/cli/column_names.h"
 #include "lockstep/cli/data_file.h"
 #include "lockstep/cli/data_numbers.h"
+#include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/meant_numbers.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
@@ -194,17 +196,14 @@ class TableSamples : public SampleSource<T> {
  private:
   std::vector<std::string> columns_for_unnamed(const std::vector<std::string_view>& known, std::size_t inputs,
                                                const std::string& model) {
-    const std::vector<std::string> by_number = numbered("x", inputs);
-    const auto is_there = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
-    if (std::ranges::all_of(by_number, is_there)) return by_number;
-    if (inputs != known.size()) {
+    std::optional<UnnamedColumns> columns = cli::columns_for_unnamed(table_, inputs, model);
+    if (!columns) {
       refuse(table_.source, counted_text(known.size(), "column"),
              std::to_string(inputs) + " in the order of the inputs of " + model + ", which have no names",
-             inputs == 1 ? "or call one x0" : "or call them x0 to " + by_number.back());
+             inputs == 1 ? "or call one x0" : "or call them x0 to x" + std::to_string(inputs - 1));
     }
-    note_ = model + " names no inputs: the columns " + list_text(known) + " of " + table_.source +
-            " are taken in their order";
-    return table_.columns;
+    note_ = std::move(columns->note);
+    return std::move(columns->names);
   }
 
   template <class Number>
@@ -319,7 +318,7 @@ std::unique_ptr<SampleSource<T>> open_samples(const std::filesystem::path& path,
 
 template <class T>
 std::unique_ptr<AnswerSink<T>> create_answers(const AnswerFile& file, const nn::Model& model) {
-  if (file.path.extension() == ".csv") return std::make_unique<TableAnswers<T>>(file, model);
+  if (is_csv_name(file.path)) return std::make_unique<TableAnswers<T>>(file, model);
   if (file.dataset.empty() || file.dataset.find('/') != file.dataset.npos) {
     refuse("--output-dataset", '"' + file.dataset + '"', "a name without /, for a dataset at the file's top");
   }

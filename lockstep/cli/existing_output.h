@@ -21,6 +21,9 @@ void refuse_to_replace(const std::filesystem::path& output, const std::vector<st
 // Throws Error (invalid_argument) naming `where` for the name of a result whose ending is that of another format:
 // results are HDF5.
 void require_result_name(const std::filesystem::path& path, const std::string& where);
+// The same where a table may be written as well, into NAME.csv.
+void require_answers_name(const std::filesystem::path& path, const std::string& where);
+bool is_csv_name(const std::filesystem::path& path);  // or .CSV
 
 // For a command's --overwrite. Throws Error (file) where the file is there and may not be replaced: before any work,
 // for the writer itself notices at the earliest when it begins.

@@ -321,6 +321,12 @@ class Evaluate(NetTest):
             self.assertEqual(note in done.stderr, name == "other", done.stderr)
             answers.add(self.path(f"{name}_y.csv").read_text())
         self.assertEqual(len(answers), 1)
+        self.succeed("evaluate", "net.safetensors", "-i", "right.csv", "-o", "y.CSV")
+        self.assertIn(self.path("y.CSV").read_text(), answers)
+        for ending in (".txt", ".TSV", ".json"):
+            self.fail_with(f'--output: found "y{ending}", expected a name that ends in .h5, for HDF5, or in .csv; name it y.h5',
+                           "evaluate", "net.safetensors", "-i", "right.csv", "-o", "y" + ending)
+            self.assertFalse(self.path("y" + ending).exists())
         self.write("few.csv", "a,b\n1,2\n")
         self.fail_with("few.csv: found 2 columns, expected 3 in the order of the inputs of net.safetensors, which have "
                        "no names; or call them x0 to x2", "evaluate", "net.safetensors", "-i", "few.csv", "-o", "y.csv")

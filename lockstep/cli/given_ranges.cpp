@@ -4,8 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/refuse.h"
@@ -49,19 +51,24 @@ void take_from(std::vector<nn::Feature*> features, const std::vector<double>& va
   }
 }
 
-std::size_t take_csv(nn::Model& model, const std::filesystem::path& path) {
+std::size_t take_csv(nn::Model& model, const std::filesystem::path& path, std::vector<std::string>& notes) {
   const train::Table table = train::read_csv(path);
   const std::vector<nn::Feature*> features = features_of(model.inputs);
   std::vector<std::string> names;
   for (const nn::Feature* feature : features) names.push_back(feature->name);
   const bool has_names = std::ranges::none_of(names, [](const std::string& name) { return name.empty(); });
-  if (!has_names && table.columns.size() != features.size()) {
-    refuse(path.string(), counted_text(table.columns.size(), "column"),
-           std::to_string(features.size()) + ", the inputs of a net that does not name them",
-           "say which columns they are, in the net's order: --inputs a,b,c");
+  if (!has_names) {
+    std::optional<UnnamedColumns> columns = columns_for_unnamed(table, features.size(), model.provenance.source);
+    if (!columns) {
+      refuse(path.string(), counted_text(table.columns.size(), "column"),
+             std::to_string(features.size()) + ", the inputs of a net that does not name them",
+             "say which columns they are, in the net's order: --inputs a,b,c");
+    }
+    names = std::move(columns->names);
+    if (!columns->note.empty()) notes.push_back(columns->note + "; --inputs names them");
   }
   if (table.rows == 0) refuse(path.string(), "no rows", "at least one");
-  take_from(features, take_columns(table, has_names ? names : table.columns, path.string()));
+  take_from(features, take_columns(table, names, path.string()));
   return table.rows;
 }
 
@@ -128,14 +135,14 @@ void take_range(nn::Model& model, const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> take_ranges(nn::Model& model, const GivenRanges& given) {
+std::vector<std::string> take_ranges(nn::Model& model, const GivenRanges& given, std::vector<std::string>& notes) {
   name_features(model.inputs, given.inputs, "--inputs");
   name_features(model.outputs, given.outputs, "--outputs");
   std::vector<std::string> lines;
   if (given.data) {
     const std::string extension = given.data->extension().string();
     const bool is_hdf5 = extension == ".h5" || extension == ".hdf5";
-    const std::size_t rows = is_hdf5 ? take_hdf5(model, *given.data) : take_csv(model, *given.data);
+    const std::size_t rows = is_hdf5 ? take_hdf5(model, *given.data) : take_csv(model, *given.data, notes);
     lines.push_back("from " + counted_text(rows, "row") + " of " + given.data->string());
   }
   for (const std::string& range : given.ranges) take_range(model, range);

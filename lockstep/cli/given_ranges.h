@@ -17,7 +17,7 @@ struct GivenRanges {
 };
 
 // Puts them into the model. Returns what was taken from where, a line each. Throws Error (invalid_argument) naming the
-// flag, or file and column.
-std::vector<std::string> take_ranges(nn::Model& model, const GivenRanges& given);
+// flag, or file and column. Adds to the notes what was taken in silence otherwise.
+std::vector<std::string> take_ranges(nn::Model& model, const GivenRanges& given, std::vector<std::string>& notes);
 
 }  // namespace lockstep::cli

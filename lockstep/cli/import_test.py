@@ -141,6 +141,16 @@ class ImportTest(ToolTest):
             self.assertEqual(list(file["inputs/minimum"][:]), [-1, -1])
             self.assertEqual(list(file["inputs/maximum"][:]), [3, 2])
             self.assertEqual([name.decode() for name in file["outputs/name"][:]], ["dx", "dv"])
+        self.write("turned.csv", "x1,x0\n0.5,-1\n2,3\n")
+        self.write("others.csv", "v,x\n0.5,-1\n2,3\n")
+        done = self.run_tool("import", "net.h5", "-o", "turned.h5", "--ranges", "turned.csv")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("range x[0] from -1 to 3", done.stdout)
+        done = self.run_tool("import", "net.h5", "-o", "others.h5", "--ranges", "others.csv")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "lockstep: note: net.h5 names no inputs: the columns v, x of others.csv are taken in their "
+                             "order; --inputs names them\n"))
+        self.assertIn("range x[0] from 0.5 to 2", done.stdout)
         with h5py.File(self.path("samples.h5"), "w") as file:
             file["input"] = [[-1.0, 0.5], [3.0, 2.0], [0.25, -1.0]]
         self.succeed("import", "net.h5", "-o", "h5.safetensors", "--ranges", "samples.h5")

@@ -269,6 +269,7 @@ CpuTarget choose_target(const std::string& name) {
 
 int evaluate(const EvaluateOptions& options, const std::string& command_line) {
   refuse_to_replace(options.output, {options.model, options.input});
+  require_answers_name(options.output, "--output");
   const nn::Model model = load_model(options.model, options.activations);
   const CpuTarget target = choose_target(options.cpu_target);
   const bool clamps_calls = options.guard == "clamp" && !model.calls.empty();

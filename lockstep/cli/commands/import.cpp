@@ -141,11 +141,15 @@ int import_model(const ImportOptions& options) {
   if (options.check) refuse_to_replace(options.output, {*options.check});
   if (options.given.data) refuse_to_replace(options.output, {*options.given.data});
   nn::Model model = load_model(options.model, options.activations, "--activations", nn::UnreadableOutputs::leave_out);
-  const std::vector<std::string> ranges = take_ranges(model, options.given);
+  std::vector<std::string> notes;
+  const std::vector<std::string> ranges = take_ranges(model, options.given, notes);
   if (extension == ".safetensors" && !nn::is_stack(model)) {
     throw Error(ErrorKind::unsupported,
                 {"--output", '"' + options.output.string() + '"',
                  "a name that ends in .h5: safetensors holds plain stacks of layers only", "write NAME.h5"});
+  }
+  for (const std::string& note : notes) {
+    std::fprintf(stderr, "lockstep: note: %s\n", printable(note, LineBreaks::escape).c_str());
   }
   print_model(model);
   for (const std::string& line : ranges) {
