@@ -89,6 +89,22 @@ TEST_F(ImpulsesOfAFile, come_again_and_again_within_the_span) {
                    .problem.impulses_differ());
 }
 
+TEST_F(ImpulsesOfAFile, are_at_the_save_points_that_roundings_keep_apart) {
+  const std::string doses = "[[impulses]]\ncomponent = 0\nchange = 1\n";
+  for (const char* save : {"save = { every = 0.1 }\n", "save = 11\n"}) {
+    for (const char* when : {"times = [0.3, 0.6, 0.7]\n", "every = 0.1\n"}) {
+      const ode::Problem problem =
+          set_up(doses + when, "trajectories = 3\n", std::string("span = [0, 1]\n") + save).problem;
+      for (const ode::Impulse& impulse : problem.impulses)
+        EXPECT_THAT(problem.save_times, testing::Contains(impulse.time)) << save << when;
+    }
+  }
+  // Others stay.
+  EXPECT_THAT(
+      times(set_up(doses + "times = [0.3000000001]\n", "trajectories = 3\n", "span = [0, 1]\nsave = 11\n").problem, 0),
+      ElementsAre(0.3000000001));
+}
+
 TEST_F(ImpulsesOfAFile, changes_and_factors_may_be_each_trajectorys_own) {
   const std::string table = "[[impulses]]\ncomponent = 0\ntimes = [1, 2]\n";
   const ode::Problem listed = set_up(table + "change = [3, 4, 5]\nfactor = 0.5\n").problem;
