@@ -95,8 +95,8 @@ class Tables(ToolTest):
             done = self.run_tool("validate", *files)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertIn(f"No verdict on the whole: the 2 of 100 trajectories that {files[0]} and {files[1]} have both "
-                          "finished agree.", done.stdout)
-            self.assertIn("98 trajectories left out, not finished in one solution or both", done.stdout)
+                          "finished agree, to the bit.", done.stdout)
+            self.assertIn("98 trajectories left out, not finished in b.h5", done.stdout)
 
     def test_no_trajectory_is_no_agreement(self):
         for name in ("a.h5", "b.h5"):
