@@ -98,22 +98,8 @@ struct Bodies {
   std::atomic<int> next{1}, ended{0};  // of bodies 1 .. count - 1
 };
 
-// A thread that takes no signals, which are for the host's own threads, and runs on all processors that OpenMP's have:
-// a bound first thread (OMP_PROC_BIND) has one of them, which a thread that it starts would share.
-template <class F>
-std::thread started(F body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(body));
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+// All that OpenMP's threads may run on; none where it binds none.
+cpu_set_t processors_of_places() {
   cpu_set_t processors;
   CPU_ZERO(&processors);
   for (int place = 0; place < omp_get_num_places(); ++place) {
@@ -123,7 +109,34 @@ std::thread started(F body) {
       if (id >= 0 && id < CPU_SETSIZE) CPU_SET(id, &processors);
     }
   }
-  // Where it cannot be had the thread stays where it is.
+  return processors;
+}
+
+// Of the calling thread and those that it starts, but for faults of its own.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// A thread that takes no signals, which are for the host's own threads, and is not bound: a bound first thread
+// (OMP_PROC_BIND) has one processor, which a thread that it starts would share. All that throws comes before it runs.
+template <class F>
+std::thread started(F body) {
+  const cpu_set_t processors = processors_of_places();
+  const BlockedSignals blocked;
+  std::thread thread(std::move(body));
+  // Where they cannot be had the thread stays where it is.
   if (CPU_COUNT(&processors) > 0) pthread_setaffinity_np(thread.native_handle(), sizeof processors, &processors);
   return thread;
 }
