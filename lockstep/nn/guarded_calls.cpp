@@ -126,26 +126,27 @@ std::vector<std::string> argument_texts(const Calls& calls) {
   return texts;
 }
 
+const Node* node_of(const Model& model, const std::string& value) {
+  const auto node = std::ranges::find(model.nodes, value, &Node::name);
+  return node == model.nodes.end() ? nullptr : &*node;
+}
+
+// The node of the value where that is a remainder.
+const Node* remainder_of(const Model& model, const std::string& value) {
+  const Node* const node = node_of(model, value);
+  const auto* binary = node == nullptr ? nullptr : std::get_if<Binary>(&node->operation);
+  return binary != nullptr && binary->kind == BinaryKind::modulo ? node : nullptr;
+}
+
 // Of a remainder by a number, t % 24 of a table of one day: it lies within whatever it is of.
 bool is_remainder_within(const Model& model, const std::string& value, const Feature& feature) {
-  const auto node_of = [&](const std::string& name) -> const Node* {
-    const auto node = std::ranges::find(model.nodes, name, &Node::name);
-    return node == model.nodes.end() ? nullptr : &*node;
-  };
-  const Node* const node = node_of(value);
-  const auto* binary = node == nullptr ? nullptr : std::get_if<Binary>(&node->operation);
-  if (binary == nullptr || binary->kind != BinaryKind::modulo) return false;
-  const Node* const divisor = node_of(node->inputs[1]);
+  const Node* const node = remainder_of(model, value);
+  if (node == nullptr) return false;
+  const Node* const divisor = node_of(model, node->inputs[1]);
   const auto* number = divisor == nullptr ? nullptr : std::get_if<Constant>(&divisor->operation);
   if (number == nullptr || number->values.size() != 1) return false;
   const double end = number->values[0];
   return feature.minimum <= std::min(end, 0.0) && std::max(end, 0.0) <= feature.maximum;
-}
-
-bool is_remainder(const Model& model, const std::string& value) {
-  const auto node = std::ranges::find(model.nodes, value, &Node::name);
-  const auto* binary = node == model.nodes.end() ? nullptr : std::get_if<Binary>(&node->operation);
-  return binary != nullptr && binary->kind == BinaryKind::modulo;
 }
 
 // slope * t + shift
@@ -257,7 +258,7 @@ void note_other(std::vector<OtherInput>& others, const std::string& range, const
 // its ends. Of a multiple its times are told. A shift, "t - lag", means a time that was measured earlier or later.
 bool reads_at_times(const Model& model, const std::string& value, const std::map<std::string, OfTime>& of_time) {
   const auto made = of_time.find(value);
-  return made != of_time.end() && made->second.reads_time && !is_remainder(model, value);
+  return made != of_time.end() && made->second.reads_time && remainder_of(model, value) == nullptr;
 }
 bool is_multiple(const std::optional<TimeLine>& line) { return line && line->slope != 0 && std::abs(line->slope) != 1; }
 
