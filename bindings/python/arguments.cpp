@@ -89,6 +89,7 @@ void take_impulses(const Given& given, cli::ProblemSetup& setup) {
   setup.impulses = cli::text_of_impulses(read, setup.component_names);
   problem.impulses = std::move(read.impulses);
   problem.first_impulse = std::move(read.first);
+  cli::meet_save_points(problem);
   if (problem.trajectories() > 0 && !any_happens(problem)) {
     setup.notes.push_back("no impulse lies between the start and the end of its trajectory: they change nothing");
   }

@@ -351,6 +351,34 @@ std::size_t component_of(const std::variant<std::string, std::size_t>& component
   return index;
 }
 
+void meet_times(std::span<ode::Impulse> impulses, std::span<const double> times, double start) {
+  for (ode::Impulse& impulse : impulses) {
+    // How far start + (end - start) k / n, start + k interval and the number itself may lie apart.
+    const double apart = 0x1p-52 * (4 * std::abs(impulse.time) + 3 * std::abs(start));
+    const auto behind = std::ranges::lower_bound(times, impulse.time);
+    if (behind != times.end() && *behind - impulse.time <= apart) {
+      impulse.time = *behind;
+    } else if (behind != times.begin() && impulse.time - behind[-1] <= apart) {
+      impulse.time = behind[-1];
+    }
+  }
+}
+
+void meet_save_points(ode::Problem& problem) {
+  const std::span<ode::Impulse> all = problem.impulses;
+  const auto saved = [&](std::size_t i) {
+    return std::span<const double>(problem.save_times_of(i), problem.save_points());
+  };
+  if (problem.impulses_differ()) {
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      const std::size_t first = problem.first_impulse[i];
+      meet_times(all.subspan(first, problem.first_impulse[i + 1] - first), saved(i), problem.start_time(i));
+    }
+  } else if (!all.empty() && !problem.save_times_per_trajectory) {
+    meet_times(all, saved(0), problem.start_time(0));
+  }
+}
+
 std::vector<double> repeated_times(double start, double end, double interval, double most, const std::string& where) {
   constexpr double kSlack = 1e-9;  // of an interval: 0.1 fits ten times into 1 although rounding says 9.99..
   const double intervals = std::floor(std::abs(end - start) / interval + kSlack);

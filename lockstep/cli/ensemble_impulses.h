@@ -33,6 +33,13 @@ struct ImpulsedEnsemble {
 ode::Impulses make_impulses(const std::vector<ImpulsesSection>& sections, const ImpulsedEnsemble& ensemble,
                             std::vector<std::string>& notes);
 
+// What people take for one time, 0.3 and 3 x 0.1, is one: impulses that roundings alone keep from one of the ascending
+// `times` are at it, so that these do not decide whether the state there is that before or behind them. `start`: of the
+// span.
+void meet_times(std::span<ode::Impulse> impulses, std::span<const double> times, double start);
+// The same with save points. Of spans of their own, whose save points shared impulses cannot all meet, none.
+void meet_save_points(ode::Problem& problem);
+
 // "3 changes of gut, at t = 0 to 48", "" for none: for people.
 std::string text_of_impulses(const ode::Impulses& impulses, std::span<const std::string> components);
 

@@ -37,6 +37,15 @@ void read_parameters(const TomlValue& value, EquationsSection& section, Paramete
 
 }  // namespace
 
+std::vector<NamedFile> files_of(const EquationsSection& equations) {
+  std::vector<NamedFile> files;
+  for (const auto& net : equations.nets) files.push_back({net.name, net.path});
+  for (const TableSection& table : equations.tables) {
+    if (!table.file.empty()) files.push_back({table.name, table.file});
+  }
+  return files;
+}
+
 std::vector<nn::Equation> expressions_of(const TomlValue& table) {
   if (!table.is_table()) throw table.error(table.describe(), "a table of expressions by name");
   std::vector<nn::Equation> expressions;

@@ -35,6 +35,13 @@ enum class ParametersMay { be_given, be_trained };
 EquationsSection read_equations(const TomlValue& rhs, const std::filesystem::path& folder,
                                 ParametersMay parameters = ParametersMay::be_given);
 
+// Of the nets and tables that are read, by name.
+struct NamedFile {
+  std::string name;
+  std::filesystem::path path;
+};
+std::vector<NamedFile> files_of(const EquationsSection& equations);
+
 // A table of texts, or numbers, by name.
 std::vector<nn::Equation> expressions_of(const TomlValue& table);
 

@@ -339,7 +339,7 @@ std::vector<std::filesystem::path> input_files(const ProblemFile& file) {
   std::vector<std::filesystem::path> files{file.path};
   if (file.rhs.model) files.push_back(file.rhs.model->value);
   if (file.rhs.equations) {
-    for (const auto& net : file.rhs.equations->nets) files.push_back(net.path);
+    for (NamedFile& each : files_of(*file.rhs.equations)) files.push_back(std::move(each.path));
   }
   for (const auto* values : {&file.ensemble.initial_state, &file.ensemble.parameters, &file.time.span}) {
     if (!*values) continue;

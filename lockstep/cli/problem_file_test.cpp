@@ -229,6 +229,15 @@ TEST(ProblemFile, impulses_are_read_table_by_table) {
   EXPECT_THAT(input_files(file), testing::Contains("folder/doses.csv"));
 }
 
+TEST(ProblemFile, tables_and_nets_are_among_what_is_read) {
+  const ProblemFile file = parse_problem_file(
+      "[rhs]\nmodels = { drag = \"drag.h5\" }\ntables = { wind = { file = \"wind.h5\" }, gust = { at = [0, 1], values "
+      "= "
+      "[0, 1] } }\nequations = { x = \"wind(t) + gust(t) - drag(x)\" }\n[time]\nspan = [0, 1]\n",
+      "folder/p.toml");
+  EXPECT_THAT(input_files(file), testing::IsSupersetOf({"folder/drag.h5", "folder/wind.h5"}));
+}
+
 TEST(ProblemFile, impulses_that_say_too_little_or_too_much_are_refused) {
   const auto said = [](const std::string& table) {
     return message("[rhs]\nsystem = \"lorenz\"\n[[impulses]]\n" + table);

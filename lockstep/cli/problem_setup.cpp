@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <span>
 #include <utility>
 
 #include "lockstep/cli/ensemble_files.h"
@@ -253,29 +252,6 @@ void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRh
   setup.impulses = text_of_impulses(impulses, rhs.component_names);
   problem.impulses = std::move(impulses.impulses);
   problem.first_impulse = std::move(impulses.first);
-}
-
-// What people take for one time, 0.3 and 3 x 0.1, is one: roundings do not decide whether a save point holds the state
-// before an impulse or behind it. Spans of their own have save points of their own, which shared impulses cannot all
-// meet.
-void meet_save_points(ode::Problem& problem) {
-  if (problem.save_times_per_trajectory && !problem.impulses_differ()) return;
-  const std::size_t points = problem.save_points();
-  for (std::size_t i = 0; i < (problem.impulses_differ() ? problem.trajectories() : 1); ++i) {
-    const auto own = problem.impulses_of(i);
-    const auto first = problem.impulses.begin() + (own.data() - problem.impulses.data());
-    const std::span<const double> saved(problem.save_times_of(i), points);
-    for (auto impulse = first; impulse != first + std::ssize(own); ++impulse) {
-      // How far start + (end - start) k / n, start + k interval and the number itself may lie apart.
-      const double apart = 0x1p-52 * (4 * std::abs(impulse->time) + 3 * std::abs(problem.start_time(i)));
-      const auto behind = std::ranges::lower_bound(saved, impulse->time);
-      if (behind != saved.end() && *behind - impulse->time <= apart) {
-        impulse->time = *behind;
-      } else if (behind != saved.begin() && impulse->time - behind[-1] <= apart) {
-        impulse->time = behind[-1];
-      }
-    }
-  }
 }
 
 // Those of the net's file, and over them those of the problem file.

@@ -47,8 +47,7 @@ std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, con
 }
 
 // The trajectories of both, one table behind the other.
-TrajectoryTable joined(TrajectoryTable table, const TrajectoryTable& more, const std::string& where) {
-  const auto names = [](const TrajectoryTable& of) { return of.names.empty() ? std::size_t{0} : of.trajectories(); };
+TrajectoryTable joined(TrajectoryTable table, TrajectoryTable more, const std::string& where) {
   if (more.component_names != table.component_names) {
     const auto text = [](const std::vector<std::string>& all) {
       return list_text(std::vector<std::string_view>(all.begin(), all.end()));
@@ -61,17 +60,14 @@ TrajectoryTable joined(TrajectoryTable table, const TrajectoryTable& more, const
         where, more.sigma.empty() ? "no standard deviations" : "standard deviations",
         table.sigma.empty() ? "none, as the data to train on" : "those of each number, as the data to train on have");
   }
-  const auto name_all = [](TrajectoryTable& of) {
-    for (std::size_t i = of.names.size(); i < of.trajectories(); ++i) of.names.push_back(std::to_string(i));
-  };
-  TrajectoryTable others = more;
-  if (names(table) + names(others) > 0) {
-    name_all(table);
-    name_all(others);
+  // Names of all or of none: of what has none its numbers.
+  if (table.names.empty() != more.names.empty()) {
+    TrajectoryTable& unnamed = table.names.empty() ? table : more;
+    for (std::size_t i = 0; i < unnamed.trajectories(); ++i) unnamed.names.push_back(unnamed.name(i));
   }
   const auto append = [&](auto member) {
     auto& to = table.*member;
-    const auto& from = others.*member;
+    const auto& from = more.*member;
     to.insert(to.end(), from.begin(), from.end());
   };
   append(&TrajectoryTable::lengths);
@@ -117,10 +113,10 @@ TrajectoryData load_trajectories(const TrainingFile& file) {
   if (file.data.validation_file) {
     DataSection section = file.data;
     section.file = *file.data.validation_file;
-    const TrajectoryTable kept = read_trajectories(section, first);
+    TrajectoryTable kept = read_trajectories(section, first);
     refuse_unwritten_resets(kept, file, section.file.where);
     own = kept.trajectories();
-    table = joined(std::move(table), kept, section.file.where);
+    table = joined(std::move(table), std::move(kept), section.file.where);
   }
   std::vector<std::string> notes;
   if (!file.impulses.empty()) table.impulses = impulses_of(file, table, notes);

@@ -276,6 +276,21 @@ TEST_F(TrainingDataTest, impulses_go_where_their_trajectories_go) {
   EXPECT_NE(split(training, table).digest, data.digest);
 }
 
+TEST_F(TrainingDataTest, impulses_are_at_the_measurements_that_roundings_keep_apart) {
+  std::string text = "run,t,x\n";
+  for (const char* run : {"1", "2"}) {
+    for (int point = 0; point <= 10; ++point) text += std::string(run) + "," + std::to_string(point) + "e-1,0\n";
+  }
+  write("t.csv", text);
+  const TrajectoryData data =
+      load_trajectories(file(kTrajectory + "trajectory = \"run\"\nvalidation = [2]\n[[impulses]]\n"
+                                           "component = \"x\"\nchange = 1\nevery = 0.1\n"));
+  for (const TrajectoryTable* table : {&data.training, &data.validation}) {
+    ASSERT_EQ(table->impulses.at(0).size(), 10u);
+    for (const ode::Impulse& impulse : table->impulses[0]) EXPECT_THAT(table->times, testing::Contains(impulse.time));
+  }
+}
+
 TEST_F(TrainingDataTest, impulses_are_of_all_trajectories_or_of_those_that_rows_name) {
   const std::string runs = kTrajectory + "trajectory = \"run\"\n";
   const auto impulses = [&](const std::string& tables) {

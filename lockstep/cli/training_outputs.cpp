@@ -49,10 +49,7 @@ std::vector<Read> files_read(const TrainingFile& file) {
   if (file.data.validation_file) files.push_back({file.data.validation_file->value, "the file of the validation data"});
   for (const std::filesystem::path& path : files_of(file.impulses)) files.push_back({path, "a file of impulses"});
   if (!file.ode || !file.ode->equations) return files;
-  for (const auto& net : file.ode->equations->nets) files.push_back({net.path, "the file of " + net.name});
-  for (const TableSection& table : file.ode->equations->tables) {
-    if (!table.file.empty()) files.push_back({table.file, "the file of " + table.name});
-  }
+  for (const auto& [name, path] : files_of(*file.ode->equations)) files.push_back({path, "the file of " + name});
   return files;
 }
 

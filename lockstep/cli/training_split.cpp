@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_data.h"
@@ -252,6 +253,11 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all, std::
       to.sigma.insert(to.sigma.end(), sigma, sigma + length * n);
     }
     row += length;
+  }
+  for (TrajectoryTable* table : {&data.training, &data.validation}) {
+    const std::span<const double> times = table->times;
+    for (std::size_t i = 0, first = 0; i < table->impulses.size(); first += table->lengths[i++])
+      meet_times(table->impulses[i], times.subspan(first, table->lengths[i]), times[first]);
   }
   require_each_state(data.training, file.data);
   require_first_points(data.validation, file.data);

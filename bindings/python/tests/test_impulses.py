@@ -320,3 +320,14 @@ def test_trainings_refuse_what_does_not_fit(tmp_path):
         lockstep.train(**data, impulses={**ROW, "trajectory": 1})
     with pytest.raises(lockstep.Error, match="impulses: found 1.3 within a step of trajectory 0"):
         lockstep.train(**data, dt=0.25, impulses={**ROW, "time": 1.3})
+
+
+def test_save_points_that_roundings_keep_apart_hold_the_state_before():
+    model = lockstep.equations({"x": "0"})
+    times = np.array([0.1 * k for k in range(11)])
+    assert times[3] != 0.3 and times[7] != 0.7
+    for given in ({"time": [0.3, 0.7], "component": "x", "change": 1},
+                  {"time": [0.3, 0.7, 0.7], "trajectory": [0, 0, 1], "component": "x", "change": 1}):
+        for save_at in (times, np.tile(times, (2, 1)) if "trajectory" in given else times):
+            solution = lockstep.solve(model, [[0.0], [0.0]], (0, 1), save_at, impulses=given, precision="f64")
+            assert solution.state[0, :, 0].tolist() == [0.0] * 4 + [1.0] * 4 + [2.0] * 3
