@@ -16,7 +16,7 @@
 #include "bindings/python/solve_in_memory.h"
 #include "bindings/python/users_words.h"
 #include "bindings/python/watched.h"
-#include "lockstep/cli/jump_notes.h"
+#include "lockstep/cli/derivative_notes.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/guard.h"
 #include "lockstep/ode/sensitivity.h"
@@ -62,9 +62,15 @@ void require_derivatives(const Solved& solved) {
 }
 
 // What the derivatives do not see, as warnings to whoever called the method above.
+constexpr int kLevel = 4;  // below this are _gradients.py, _solution.py and what answers other programs' words
 void warn_of_jumps(const Solved& solved) {
-  constexpr int kLevel = 4;  // below this are _gradients.py, _solution.py and what answers other programs' words
   warn_of(cli::derivative_notes(*solved.problem().rhs, solved.written->setup.parameter_names), kLevel);
+}
+void warn_of_steps(const Solved& solved, const std::optional<ode::UnresolvedDerivatives>& unresolved) {
+  if (!unresolved) return;
+  warn_of({"derivatives are wrong: " +
+           cli::unresolved_text(*unresolved, std::to_string(unresolved->trajectory), solved.options())},
+          kLevel);
 }
 
 // [trajectory, parameter], or [parameter] where all trajectories share them.
@@ -82,14 +88,16 @@ nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers
   const ode::Problem& problem = solved->problem();
   ode::Gradients gradients;
   const auto work = [&](const RunControl& control) {
-    gradients = ode::solve_with_gradients(problem, solved->options(), linear_loss(state, end_state, end_time),
-                                          {.failed = ode::FailedTrajectories::count_until_then}, control);
+    gradients =
+        ode::solve_with_gradients(problem, solved->options(), linear_loss(state, end_state, end_time),
+                                  {.failed = ode::FailedTrajectories::count_until_then, .check_steps = true}, control);
   };
   constexpr double kTimes = 6;  // of a solve, the way there and the way back; with a record of every stage
   const nb::object stopped =
       is_short(problem, solved->options(), kTimes) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
+  warn_of_steps(*solved, gradients.unresolved);
   result["u0"] = to_numpy(std::move(gradients.initial_states), {problem.trajectories(), problem.rhs->components()});
   result["parameters"] = to_numpy(std::move(gradients.parameters), parameter_shape(problem));
   const std::size_t weights = gradients.weights.size();
@@ -110,6 +118,7 @@ nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
       is_short(problem, solved->options(), 3 * (1 + columns)) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
+  warn_of_steps(*solved, found.unresolved);
   const std::size_t n = problem.trajectories(), points = problem.save_points(), m = problem.rhs->components(),
                     p = problem.rhs->parameters();
   result["state_by_u0"] = to_numpy(std::move(found.by_initial_state), {n, points, m, m});

@@ -194,7 +194,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   trained.loss = loss_of_all.value_or(training.best_loss());
   trained.loss_text = task.loss_text() + (loss_of_all ? task.left_out_text() : task.watched_text() + task.best_text());
   trained.validation_loss = unless_stopped([&] { return task.final_validation_loss(best); }).value_or(std::nullopt);
-  trained.left_out = task.left_out_notes();
+  trained.left_out = task.solve_notes();
   task.stop_when(nullptr);
   return trained;
 }

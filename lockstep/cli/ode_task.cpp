@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "lockstep/cli/derivative_notes.h"
 #include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/fit_input.h"
-#include "lockstep/cli/jump_notes.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/time_notes.h"
@@ -101,11 +101,12 @@ class OdeTask : public TrainingTask<T> {
     return loss;
   }
   std::string left_out_text() const override { return left_out_text_; }
-  std::vector<std::string> left_out_notes() const override {
+  std::vector<std::string> solve_notes() const override {
     std::vector<std::string> notes;
     for (const std::string& note : left_out_notes_) {
       if (!note.empty()) notes.push_back(note);
     }
+    if (!unresolved_note_.empty()) notes.push_back(unresolved_note_);
     return notes;
   }
   Judgement judge(std::span<const T> parameters) override {
@@ -118,7 +119,13 @@ class OdeTask : public TrainingTask<T> {
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
-    return judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
+    Judgement judgement = judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
+    unresolved_note_ = judgement.unresolved
+                           ? "training goes by slopes that are wrong: " +
+                                 unresolved_text(*judgement.unresolved,
+                                                 data_.training.name(judgement.unresolved->trajectory), file_.options)
+                           : std::string();
+    return judgement;
   }
   std::vector<TrainedValue> values(std::span<const T> parameters) const override {
     const std::size_t count = trained_.size();
@@ -155,6 +162,7 @@ class OdeTask : public TrainingTask<T> {
                                       .resets = resets_.untrained,
                                       .nets = ode::UncertaintyOptions::Nets::let_go},
                                      control_);
+      if (report.found.unresolved) report.refused = "the steps of these solves are unstable for derivatives";
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;
       report.refused = error.what();
@@ -444,6 +452,7 @@ class OdeTask : public TrainingTask<T> {
   RunControl control_;
   std::string left_out_text_;
   std::array<std::string, 2> left_out_notes_;  // of training and of validation data
+  std::string unresolved_note_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lockstep/cli/jump_notes.h"
+#include "lockstep/cli/derivative_notes.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {

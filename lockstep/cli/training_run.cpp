@@ -396,7 +396,7 @@ class Run {
          {table_lines(uncertainty_), table_lines(judgement_.report), fit_notes(judgement_.report)}) {
       for (const std::string& line : lines) std::printf("%s\n", printable(line, LineBreaks::escape).c_str());
     }
-    for (const std::string& note : task_.left_out_notes()) {
+    for (const std::string& note : task_.solve_notes()) {
       std::printf("note: %s\n", printable(note, LineBreaks::escape).c_str());
     }
     for (const auto& [path, safetensors] : outputs_.nets) {

@@ -44,6 +44,7 @@ struct Judgement {
   FittedCurves curves;
   std::vector<PredictedOutput> outputs;
   FittedStates fitted;  // without trajectories for a regression
+  std::optional<ode::UnresolvedDerivatives> unresolved;  // of the training data's solves: slopes of the loss are wrong
 };
 
 // T is float or double: the arithmetic of the loss, and of the parameters.
@@ -78,8 +79,9 @@ class TrainingTask {
   virtual std::optional<double> final_validation_loss(std::span<const T>) { return std::nullopt; }
   // Which data the last of these two went without, and why: ", without 1 of 20 trajectories (7: not_finite at t = 2)".
   virtual std::string left_out_text() const { return {}; }
-  // Of both, for people who look at nothing else: "left out, since they could not be solved: 1 of 20 trajectories ...".
-  virtual std::vector<std::string> left_out_notes() const { return {}; }
+  // What befell solves, for people who look at nothing else: "left out, since they could not be solved: 1 of 20
+  // trajectories ...".
+  virtual std::vector<std::string> solve_notes() const { return {}; }
   // Of training and validation data; a solve or evaluation of all of them.
   virtual Judgement judge(std::span<const T> parameters) = 0;
   // How well the training data determine values(); without names where there are none.

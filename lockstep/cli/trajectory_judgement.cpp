@@ -161,8 +161,9 @@ class Judge {
     return result;
   }
 
-  std::vector<double> solved(const ode::TrajectoryData& data, std::span<const double> starts) const {
-    return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets, of_.control);
+  std::vector<double> solved(const ode::TrajectoryData& data, std::span<const double> starts,
+                             std::optional<ode::UnresolvedDerivatives>* unresolved = nullptr) const {
+    return ode::fitted_states(of_.rhs, of_.weights, data, of_.options, starts, of_.resets, of_.control, unresolved);
   }
 
  private:
@@ -184,7 +185,7 @@ Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& 
   found.lengths = training.table.lengths;
   found.components = training.table.component_names;
   found.times = training.table.times;
-  found.states = judge.solved(training.data, training.starts);
+  found.states = judge.solved(training.data, training.starts, &judgement.unresolved);
   found.starts_are_found = !training.starts.empty();
   const ode::FitErrors errors = judge.errors(training, found.states, "training", spreads, judgement.report);
   ode::FitErrors kept;

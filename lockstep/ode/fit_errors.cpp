@@ -14,7 +14,8 @@ namespace lockstep::ode {
 
 std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
                                   const Options& options, std::span<const double> initial_states,
-                                  const std::vector<Reset>& resets, const RunControl& control) {
+                                  const std::vector<Reset>& resets, const RunControl& control,
+                                  std::optional<UnresolvedDerivatives>* unresolved) {
   const StandardArithmetic arithmetic;
   data.validate(*rhs, initial_states.empty() ? FirstPoints::complete : FirstPoints::may_miss);
   const std::size_t n = rhs->components(), width = data.points(n) - 1;
@@ -35,7 +36,9 @@ std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weight
                 states.begin() + static_cast<std::ptrdiff_t>((rows.first(trajectory) + 1) * n));
     return 0.0;
   };
-  GradientSolver(std::move(problem), options, TrajectoryLoss(keep)).evaluate_loss(weights, control);
+  GradientSolver solver(std::move(problem), options, TrajectoryLoss(keep), {.check_steps = unresolved != nullptr});
+  const Gradients& found = solver.evaluate_loss(weights, control);
+  if (unresolved != nullptr) *unresolved = found.unresolved;
   return states;
 }
 

@@ -1,6 +1,7 @@
 // How far solves lie from trajectories that a right-hand side was fitted to, or that were kept from the fit.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace lockstep::ode {
 
 // States at the data's points, [trajectory][point][component], of solves with these weights. They begin at
 // `initial_states` [trajectory][component], or at the data's first points where there are none, and have the resets of
-// FitOptions. NaN where a solve did not get there. Throws Error (invalid_argument, unsupported), as FitLoss, and
-// (cancelled) when control.cancel is requested.
+// FitOptions. NaN where a solve did not get there. `unresolved`, if given, is set as Gradients::unresolved. Throws
+// Error (invalid_argument, unsupported), as FitLoss, and (cancelled) when control.cancel is requested.
 std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weights, const TrajectoryData& data,
                                   const Options& options, std::span<const double> initial_states = {},
-                                  const std::vector<Reset>& resets = {}, const RunControl& control = {});
+                                  const std::vector<Reset>& resets = {}, const RunControl& control = {},
+                                  std::optional<UnresolvedDerivatives>* unresolved = nullptr);
 
 struct FitErrors {
   // Of all points but the first ones, where the solves begin. `largest_row` is a point, counted through the

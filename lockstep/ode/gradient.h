@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/solution.h"
+#include "lockstep/ode/unresolved_derivatives.h"
 
 namespace lockstep::ode {
 
@@ -64,6 +66,9 @@ struct GradientOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;
   enum class Keep { gradients, steps };
   Keep keep = Keep::gradients;  // steps: fills Gradients::steps
+  // Whether to look for steps that are unstable for derivatives: Gradients::unresolved. With few trajectories and short
+  // solves that takes about as long as they do.
+  bool check_steps = false;
 };
 
 // An accepted step: t_new = t + h up to rounding (the end time exactly, at the end).
@@ -79,6 +84,7 @@ struct Gradients {
   std::vector<TrajectoryRecord> records;  // [trajectory]
   std::size_t left_out = 0;               // trajectories that failed, whether or not a part of them counts
   std::vector<std::vector<AcceptedStep>> steps;  // [trajectory], where asked for
+  std::optional<UnresolvedDerivatives> unresolved;  // found where asked for: derivatives are wrong (docs/adjoint.md)
 };
 
 // Prepared once for a problem and a loss, then asked again and again with other weights.

@@ -45,6 +45,7 @@ struct Reduced {
   double loss = 0;
   std::size_t numbers = 0, starts = 0;  // starts: those that the data determine, given the parameters
   bool failed = false;                  // some solve with other weights: their columns say nothing
+  std::optional<UnresolvedDerivatives> unresolved;
 };
 
 class Reduction {
@@ -103,6 +104,10 @@ class Reduction {
       problem.initial_states.assign(first.begin(), first.end());
     }
     const DirectionalDerivatives found = solve_along(problem, directions(some), options_, control_);
+    if (found.unresolved && !result_.unresolved) {
+      result_.unresolved = found.unresolved;
+      result_.unresolved->trajectory += some.front();
+    }
     const detail::DataRows rows(data, components_);
     by_weights_.assign(found.states.size() * let_go_.size(), 0.0);
     if (!let_go_.empty() && !result_.failed) {
@@ -395,8 +400,9 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   const bool lets_go = own != 0 && uncertainty.nets == UncertaintyOptions::Nets::let_go && may_be_let_go(own, data);
   const std::span<const double> let_go = weights.first(lets_go ? own : 0);
   if (own != 0) result.nets = ParameterUncertainty::Nets::as_trained;
-  LeastSquares of = least_squares(Reduction(at, trained, let_go, whole, solve, uncertainty, control).all(),
-                                  let_go.size(), options, control, result);
+  Reduced reduced = Reduction(at, trained, let_go, whole, solve, uncertainty, control).all();
+  result.unresolved = reduced.unresolved;
+  LeastSquares of = least_squares(std::move(reduced), let_go.size(), options, control, result);
   of.stated = uncertainty.error_size == ErrorSize::as_stated;
   result.numbers = of.numbers;
   result.at_bound.assign(count, ParameterUncertainty::Bound::none);

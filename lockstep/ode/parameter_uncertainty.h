@@ -73,6 +73,7 @@ struct ParameterUncertainty {
   // its effect is below 1e-10 of the largest, parameters taken in units of their own effects at fixed starts, or below
   // the relative tolerance of adaptive solves, which is what they are good to. Free starts and nets go along with it.
   std::vector<std::vector<double>> undetermined;
+  std::optional<UnresolvedDerivatives> unresolved;  // found: derivatives are wrong, and all above with them
 };
 
 // `rhs` without the parameters trained: what train_parameters() was given with `trained`. `weights` are those of fit():

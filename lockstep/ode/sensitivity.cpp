@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cpu/long_steps.h"
 #include "lockstep/ode/detail/gradient_engine.h"
 #include "lockstep/ode/methods.h"
 
@@ -32,10 +35,12 @@ Directions all_directions(std::size_t components, std::size_t parameters) {
 }
 
 // take(tile, first trajectory, lanes, derivatives, ends) for each tile, from several threads at once; the last two are
-// AdjointTile::sensitivities()'.
+// AdjointTile::sensitivities()'. Returns whether they are unresolved in
+// some trajectory, the one where they are most.
 template <class T, class Take>
-void for_each_tile(const Problem& problem, const Directions& directions, const Options& options,
-                   const RunControl& control, const Take& take) {
+std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const Directions& directions,
+                                                   const Options& options, const RunControl& control,
+                                                   const Take& take) {
   constexpr std::size_t kMemoryBytes = std::size_t{1} << 28;  // for the records of all threads
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   const cpu::DifferentiableRhs<T> rhs(*problem.rhs, method(options.method), plan.target);
@@ -44,6 +49,9 @@ void for_each_tile(const Problem& problem, const Directions& directions, const O
   const std::size_t count = problem.trajectories(), n = problem.rhs->components();
   const std::size_t row = problem.save_points() * n;
   std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  cpu::LocalError worst{.error = UnresolvedDerivatives::kMostError};
+  std::size_t of = count;  // the trajectory that has it
   run_on_threads(plan.threads, [&](int) {
     cpu::AdjointTile<T> tile(problem, options, rhs, plan.target, kMemoryBytes / static_cast<std::size_t>(plan.threads));
     tile.stop_when(control.cancel);
@@ -53,9 +61,19 @@ void for_each_tile(const Problem& problem, const Directions& directions, const O
       const std::size_t lanes = std::min<std::size_t>(kTileLanes, count - first);
       tile.forward(first, static_cast<int>(lanes), common.steps, common.ends_of(first, lanes));
       tile.sensitivities(directions, first, derivatives, ends);
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const cpu::LocalError& one = tile.local_error(static_cast<int>(lane));
+        if (one.error <= UnresolvedDerivatives::kMostError) continue;
+        const std::lock_guard lock(mutex);
+        if (one.error < worst.error || (one.error == worst.error && of < first + lane)) continue;
+        worst = one;
+        of = first + lane;
+      }
       take(tile, first, lanes, derivatives, ends);
     }
   });
+  if (of == count) return {};
+  return cpu::describe_unresolved(problem, options, rhs, plan.target, common, of, worst, control);
 }
 
 template <class T>
@@ -70,7 +88,8 @@ Sensitivities solve_as(const Problem& problem, const Options& options, const Run
                        .end_state_by_parameter = std::vector<double>(count * n * m),
                        .end_time_by_initial_state = std::vector<double>(count * n),
                        .end_time_by_parameter = std::vector<double>(count * m),
-                       .records = std::vector<TrajectoryRecord>(count)};
+                       .records = std::vector<TrajectoryRecord>(count),
+                       .unresolved = {}};
   const auto take = [&](const cpu::AdjointTile<T>& tile, std::size_t first, std::size_t lanes,
                         const std::vector<T>& derivatives, const std::vector<double>& ends) {
     for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -96,7 +115,7 @@ Sensitivities solve_as(const Problem& problem, const Options& options, const Run
       }
     }
   };
-  for_each_tile<T>(problem, all_directions(n, m), options, control, take);
+  result.unresolved = for_each_tile<T>(problem, all_directions(n, m), options, control, take);
   return result;
 }
 
@@ -104,8 +123,10 @@ template <class T>
 DirectionalDerivatives solve_along_as(const Problem& problem, const Directions& directions, const Options& options,
                                       const RunControl& control) {
   const std::size_t count = problem.trajectories(), row = problem.save_points() * problem.rhs->components();
-  DirectionalDerivatives result{std::vector<double>(count * row), std::vector<double>(count * row * directions.count()),
-                                std::vector<TrajectoryRecord>(count)};
+  DirectionalDerivatives result{std::vector<double>(count * row),
+                                std::vector<double>(count * row * directions.count()),
+                                std::vector<TrajectoryRecord>(count),
+                                {}};
   const auto take = [&](const cpu::AdjointTile<T>& tile, std::size_t first, std::size_t lanes,
                         const std::vector<T>& derivatives, const std::vector<double>&) {
     for (std::size_t lane = 0; lane < lanes; ++lane) result.records[first + lane] = tile.record(static_cast<int>(lane));
@@ -113,7 +134,7 @@ DirectionalDerivatives solve_along_as(const Problem& problem, const Directions& 
     std::copy_n(derivatives.begin(), lanes * row * directions.count(),
                 result.by_direction.begin() + static_cast<std::ptrdiff_t>(first * row * directions.count()));
   };
-  for_each_tile<T>(problem, directions, options, control, take);
+  result.unresolved = for_each_tile<T>(problem, directions, options, control, take);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
 #include "lockstep/ode/solution.h"
+#include "lockstep/ode/unresolved_derivatives.h"
 
 namespace lockstep::ode {
 
@@ -25,6 +27,7 @@ struct Sensitivities {
   std::vector<double> end_time_by_initial_state;   // [trajectory][component of u0]
   std::vector<double> end_time_by_parameter;       // [trajectory][parameter]
   std::vector<TrajectoryRecord> records;
+  std::optional<UnresolvedDerivatives> unresolved;  // found: steps were unstable for derivatives, which are wrong
 };
 
 // Exact derivatives of what was computed, accepted steps taken as constants (docs/adjoint.md); states have the bits of
@@ -53,6 +56,7 @@ struct DirectionalDerivatives {
   std::vector<double> states;        // [trajectory][time][component]
   std::vector<double> by_direction;  // [trajectory][time][component][direction]
   std::vector<TrajectoryRecord> records;
+  std::optional<UnresolvedDerivatives> unresolved;  // as Sensitivities have it
 };
 
 // As solve_with_sensitivities(), along some directions alone: what these ask of time and memory grows as their number,

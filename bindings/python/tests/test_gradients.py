@@ -187,3 +187,19 @@ def test_rates_of_a_stiff_reaction_are_found():
                               phases=[{"optimiser": "lbfgs", "iterations": 100}], **stiff)
     for name, value in true.items():
         assert abs(training.parameters[name] - value) < 3 * training.standard_errors[name] < 0.05 * value
+
+
+def test_steps_that_are_too_long_for_derivatives_are_told():
+    turnover = lockstep.equations({"R": "kin - kout * R"}, parameters={"kin": 10, "kout": 2})
+    resting = lockstep.solve(turnover, [5], (0, 100), precision="f64")
+    with pytest.warns(UserWarning, match=r"derivatives are wrong: steps are too long for them, .* take max_step = "):
+        resting.sensitivities()
+    with pytest.warns(UserWarning, match="of trajectory 0 is"):
+        resting.vjp(end_state=np.ones((1, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shorter = lockstep.solve(turnover, [5], (0, 100), precision="f64", max_step=0.5)
+        slopes = shorter.sensitivities().end_state_by_parameter[0, 0]
+        back = shorter.vjp(end_state=np.ones((1, 1)))
+    np.testing.assert_allclose(slopes, [0.5, -2.5], rtol=1e-6)  # of kin / kout
+    np.testing.assert_allclose(back.parameters.ravel(), [0.5, -2.5], rtol=1e-6)

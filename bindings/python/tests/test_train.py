@@ -607,3 +607,18 @@ def test_beside_a_net_errors_allow_for_what_the_net_could_do():
     with pytest.warns(UserWarning, match="not ones of the truth"):
         training = lockstep.train(**many)
     assert "95 % given the nets" in training.report and not training.left_by_nets
+
+
+def test_trainings_from_rest_say_that_their_slopes_are_wrong():
+    t = np.r_[0, 12, 24, np.arange(25, 60, 2.0)]
+    states = np.full((len(t), 2), np.nan)
+    states[:, 1] = 5 - 3 * np.exp(-0.1 * np.abs(t - 30)) * (t > 24)
+    with pytest.warns(UserWarning, match="training goes by slopes that are wrong: steps are too long for them"):
+        training = lockstep.train(
+            t=t, u=states, starts={"C": 0, "R": 5},
+            equations={"C": "-k * C", "R": "kin * (1 - C / (C + 1)) - kout * R"}, precision="f64",
+            parameters={"k": 0.2, "kin": {"start": 10, "positive": True}, "kout": {"start": 2, "positive": True}},
+            impulses={"time": 24, "component": "C", "change": 10},
+            phases=[{"optimiser": "lbfgs", "iterations": 5}])
+    assert not any("do not determine" in note for note in training.notes)
+    assert not training.standard_errors

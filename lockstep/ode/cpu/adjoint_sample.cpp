@@ -1,6 +1,7 @@
 #include "lockstep/ode/cpu/adjoint_sample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lockstep/ode/methods.h"
@@ -82,6 +83,7 @@ AdjointSample<T>::AdjointSample(const Problem& problem, const Options& options, 
 
 template <class T>
 bool AdjointSample<T>::forward(std::size_t trajectory) {
+  trajectory_ = trajectory;
   const double* u0 = &problem_.initial_states[trajectory * work_.components];
   for (std::size_t c = 0; c < work_.components; ++c) work_.y[c] = static_cast<T>(u0[c]);
   const double* p = problem_.parameters_of(trajectory);
@@ -97,6 +99,26 @@ std::vector<AcceptedStep> AdjointSample<T>::steps() const {
   std::vector<AcceptedStep> steps;
   for (const auto& step : work_.steps) steps.push_back({step.t, step.t_new, step.h});
   return steps;
+}
+
+// Their states are the arguments of the second stage, which are recorded.
+template <class T>
+std::array<LongStep<T>, LongStep<T>::kOfATrajectory> AdjointSample<T>::long_steps() {
+  std::array<LongStep<T>, LongStep<T>::kOfATrajectory> found;
+  found.fill({.trajectory = trajectory_});
+  const auto& steps = work_.steps;
+  if (steps.empty()) return found;
+  const auto keep = [&](std::size_t i, LongStep<T>& to) {
+    const T* const state = work_.argument(i, 1);
+    to = {trajectory_, steps[i].t, steps[i].h, {state, state + work_.components}};
+  };
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (std::fabs(steps[i].h) > std::fabs(steps[longest].h)) longest = i;
+  }
+  keep(longest, found[0]);
+  keep(3 * steps.size() / 4, found[1]);
+  return found;
 }
 
 template <class T>

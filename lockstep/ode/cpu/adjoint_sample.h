@@ -2,11 +2,13 @@
 // offers for one sample: the path of the smallest ensembles. Its states have the engine's bits.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/ode/cpu/step_record.h"
 #include "lockstep/ode/cpu/tile_state.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/gradient.h"
@@ -92,6 +94,7 @@ class AdjointSample {
   std::size_t saved() const { return work_.saved; }  // save points reached
   const TrajectoryRecord& record() const { return work_.outcome; }
   std::vector<AcceptedStep> steps() const;
+  std::array<LongStep<T>, LongStep<T>::kOfATrajectory> long_steps();
 
   // Once after forward(). states_bar [time][component], followed by work_.width numbers that may be read.
   void backward(const T* states_bar, T* gradient);
@@ -101,6 +104,7 @@ class AdjointSample {
 
  private:
   const Problem& problem_;
+  std::size_t trajectory_ = 0;
   SampleWork<T> work_;
   SampleSweeps<T> sweeps_;
 };

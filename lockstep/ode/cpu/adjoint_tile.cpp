@@ -76,6 +76,7 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
   std::fill_n(reset_bar_.data(), reset_bar_.size(), T(0));
   steps_.clear();
+  sample_ = {};
   checkpoints_.clear();
   resets_.clear();
   segment_first_ = segment_count_ = 0;
@@ -111,6 +112,8 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     tile_.stops[lane] = context_.stops.times(trajectory);
     tile_.t_stage[lane] = t_first_[lane] = detail::step_end(tile_.stops[lane], start, end < start).behind;
     tile_.step_index[lane] = 0;
+    for (LongStep<T>& step : long_steps_[lane]) step = {.trajectory = trajectory};
+    step_counts_[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
       const auto steps = detail::fixed_steps(start, end, context_.options->dt);
@@ -348,12 +351,30 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
     step.t_new[lane] = moved ? tile_.t_new[lane] : tile_.t[lane];
     step.h[lane] = moved ? tile_.h_try[lane] : 0;
     step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
+    if (moved) note_long_step(lane, step);
   }
   step.renewed = step.reset = 0;
   step.accepted = accepted;
   step.interpolated = interpolated;
   keep_accepted(record, accepted);
   ++segment_count_;
+}
+
+template <class T>
+void AdjointTile<T>::note_long_step(int lane, const TileStep& step) {
+  const auto keep = [&](LongStep<T>& to) {
+    to.t = step.t[lane];
+    to.h = step.h[lane];
+    to.state.resize(context_.components());
+    for (std::size_t c = 0; c < to.state.size(); ++c) to.state[c] = at(tile_.y.data(), lane, c);
+  };
+  LongStep<T>& longest = long_steps_[lane][0];
+  if (std::fabs(step.h[lane]) > 1.01 * std::fabs(longest.h)) keep(longest);
+  if (const std::size_t count = ++step_counts_[lane]; (count & (count - 1)) == 0) keep(long_steps_[lane][1]);
+  if (!samples_steps_ || lane != 0 || !sample_.wants_next()) return;
+  LongStep<T> one{.trajectory = longest.trajectory};
+  keep(one);
+  sample_.add(std::move(one));
 }
 
 // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.

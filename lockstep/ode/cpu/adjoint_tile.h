@@ -44,6 +44,11 @@ class AdjointTile {
   std::span<const T> states() const { return states_.span(); }
   const TrajectoryRecord& record(int lane) const { return outcome_[lane]; }
   std::vector<AcceptedStep> steps_of(int lane) const;
+  // Some steps of a lane, LongStep::kOfATrajectory of them.
+  const LongStep<T>* long_steps(int lane) const { return long_steps_[lane]; }
+  // From now on forward() samples the steps of the first lane too.
+  void sample_steps() { samples_steps_ = true; }
+  const std::vector<LongStep<T>>& sampled_steps() const { return sample_.steps; }
   std::size_t saved(int lane) const { return lanes_[lane].saved; }  // save points reached
   T end_state(int lane, std::size_t component) const { return at(end_state_.data(), lane, component); }
 
@@ -56,9 +61,11 @@ class AdjointTile {
   void backward(std::span<const T> states_bar, T* gradient);
   // Instead of backward(): out [lane][time][component][direction], the derivatives of the saved states along these
   // directions, of which the tile's begin at trajectory `first`; NaN at save points that were not reached. ends
-  // [lane][end time, then components of the end state][direction]; NaN of lanes that failed. Defined in
-  // sensitivity_tile.cpp.
+  // [lane][end time, then components of the end state][direction]; NaN of lanes that failed. Then local_error(lane)
+  // says how well steps resolved them. Defined in sensitivity_tile.cpp.
   void sensitivities(const Directions& directions, std::size_t first, std::span<T> out, std::span<double> ends);
+  // Of the last sensitivities().
+  const LocalError& local_error(int lane) const { return local_errors_[lane]; }
   T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y.data(), lane, component); }
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_.data(), lane, parameter); }
 
@@ -86,6 +93,7 @@ class AdjointTile {
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
+  void note_long_step(int lane, const TileStep& step);
   void end_lane(int lane, Status status);
   void run_own_steps();
   void run_common_steps(std::span<const AcceptedStep> steps, std::span<const TrajectoryRecord> ends);
@@ -169,6 +177,11 @@ class AdjointTile {
   AlignedBuffer<T> behind_;                      // behind_changes()
 
   std::vector<TileStep> steps_;
+  LongStep<T> long_steps_[kTileLanes][LongStep<T>::kOfATrajectory];
+  std::size_t step_counts_[kTileLanes] = {};
+  bool samples_steps_ = false;
+  StepSample<T> sample_;
+  LocalError local_errors_[kTileLanes];
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)
   std::size_t segment_first_ = 0, segment_count_ = 0;
   std::vector<Checkpoint<T>> checkpoints_;

@@ -2,6 +2,7 @@
 // steps.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "lockstep/ode/cpu/adjoint_tile.h"
@@ -198,6 +199,29 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
   };
 
+  // The largest value of each derivative, and the largest local error in a step to such a one, and in which that was.
+  const auto& error_terms = context_.tableau.error.terms;
+  const bool estimates = !directional_ && !error_terms.empty();
+  AlignedBuffer<T> error(estimates ? size : 0), largest_error(error.size()), largest(error.size());
+  std::vector<std::uint32_t> error_steps(error.size());
+  for (std::size_t at = 0; at < largest.size(); ++at) largest[at] = std::fabs(y[at]);
+  const auto note_errors = [&](std::size_t index) {
+    const TileStep& step = steps_[index];
+    std::fill_n(error.data(), size, T(0));
+    for (const auto& term : error_terms) {
+      for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = static_cast<T>(step.h[lane]) * term.weight;
+      adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, error.data());
+    }
+    for (std::size_t at = 0; at < size; ++at) {
+      if (std::fabs(y1[at]) <= largest[at]) continue;  // what does not grow does no harm
+      largest[at] = y1[at] == y1[at] ? std::fabs(y1[at]) : std::numeric_limits<T>::infinity();
+      const T off = error[at] == error[at] ? std::fabs(error[at]) : std::numeric_limits<T>::infinity();
+      if (off <= largest_error[at]) continue;
+      largest_error[at] = off;
+      error_steps[at] = static_cast<std::uint32_t>(index);
+    }
+  };
+
   AlignedBuffer<T> renewed, behind;  // k' and y' behind jumps
   alignas(64) double t_stage[kTileLanes];
   for (std::size_t index = 0; index < steps_.size(); ++index) {
@@ -226,6 +250,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
       if (is_solved(i)) solve(i, stages, k_dot);
     }
+    if (estimates) note_errors(index);
     if (step.renewed != 0) {
       std::copy_n(y1.data(), size, argument.data());
       for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
@@ -275,6 +300,25 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   }
   for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
     if (outcome_[lane].status == Status::success) write_end(lane, [&](std::size_t at) { return y[at]; });
+  }
+
+  // What is nothing but the roundings of others is as large as its error.
+  constexpr double kRoundings = 1024 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+    LocalError& found = local_errors_[lane] = {};
+    for (std::size_t d = 0; estimates && d < columns; ++d) {
+      const auto place = [&](std::size_t c) { return (c * columns + d) * kTileLanes + lane; };
+      double of_direction = 0;
+      for (std::size_t c = 0; c < n; ++c) of_direction = std::max(of_direction, static_cast<double>(largest[place(c)]));
+      for (std::size_t c = 0; c < n; ++c) {
+        const auto value = static_cast<double>(largest[place(c)]), off = static_cast<double>(largest_error[place(c)]);
+        if (value <= kRoundings * of_direction) continue;
+        const double relative =
+            std::isfinite(off) && std::isfinite(value) ? off / value : std::numeric_limits<double>::infinity();
+        const TileStep& step = steps_[error_steps[place(c)]];
+        if (relative > found.error) found = {relative, step.t[lane], step.h[lane]};
+      }
+    }
   }
 }
 

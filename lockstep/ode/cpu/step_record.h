@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "lockstep/ode/cpu/reset_tile.h"
@@ -48,6 +49,44 @@ struct StageRecord {
   AlignedBuffer<T> arguments;         // [stage - 1][component][lane]
   AlignedBuffer<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
   bool usable = false;                // `recorded` belongs to `arguments`
+};
+
+// A step of one trajectory.
+template <class T>
+struct LongStep {
+  // That are looked at: the longest one, and one from the second half, wherever that is.
+  static constexpr std::size_t kOfATrajectory = 2;
+
+  std::size_t trajectory = 0;
+  double t = 0, h = 0;   // h 0: none
+  std::vector<T> state;  // [component], where it begins or close by
+};
+
+// Of a trajectory the largest local error that the method estimates of a derivative, in a step that took it to its
+// largest value so far, relative to the largest along the trajectory, and in which step that was. 0 where the method is
+// linearly implicit or does not estimate errors.
+struct LocalError {
+  double error = 0;
+  double t = 0, h = 0;
+};
+
+// Some steps of a trajectory, evenly spaced however many they become.
+template <class T>
+struct StepSample {
+  static constexpr std::size_t kMost = kTileLanes;
+  std::size_t count = 0, stride = 1;
+  std::vector<LongStep<T>> steps;
+
+  // Whether the next step is one of them; add() it then.
+  bool wants_next() { return count++ % stride == 0; }
+  void add(LongStep<T> step) {
+    if (steps.size() == kMost) {
+      for (std::size_t i = 0; 2 * i < kMost; ++i) std::swap(steps[i], steps[2 * i]);
+      steps.resize(kMost / 2);
+      stride *= 2;
+    }
+    steps.push_back(std::move(step));
+  }
 };
 
 template <class T>

@@ -13,6 +13,7 @@
 #include "lockstep/ode/cpu/adjoint_sample.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/cpu/long_steps.h"
 #include "lockstep/ode/detail/gradient_engine.h"
 #include "lockstep/ode/methods.h"
 
@@ -75,6 +76,7 @@ class Engine final : public GradientEngine {
   const Gradients& evaluate(const RunControl& control, Derivatives derivatives) override {
     derivatives_ = derivatives;
     common_ = find_common_steps<T>(problem_, options_, plan_, rhs_, control);
+    long_steps_.clear();
     const auto* ensemble = std::get_if<EnsembleLoss>(&loss_);
     std::optional<double> ensemble_loss;
     if (ensemble != nullptr) {
@@ -93,6 +95,10 @@ class Engine final : public GradientEngine {
       gradients_.left_out = sums_[0].left_out;
       if (derivatives_ == Derivatives::all) gradients_.weights = sums_[0].weights;
       if (derivatives_ == Derivatives::all && shares_parameters()) gradients_.parameters = sums_[0].parameters;
+    }
+    if (gradient_options_.check_steps) {
+      gradients_.unresolved =
+          cpu::find_unresolved<T>(problem_, options_, rhs_, plan_.target, common_, long_steps_, control);
     }
     if (gradient_options_.failed == FailedTrajectories::stop && gradients_.left_out != 0) refuse_failure();
     return gradients_;
@@ -303,6 +309,7 @@ class Engine final : public GradientEngine {
     for (std::size_t trajectory = 0; trajectory < problem_.trajectories(); ++trajectory) {
       worker.stop_if_cancelled();
       if (!worker.sample->forward(trajectory)) {
+        long_steps_.clear();
         worker.sum->loss = 0;
         worker.sum->left_out = 0;
         std::fill(worker.sum->parameters.begin(), worker.sum->parameters.end(), 0.0);
@@ -311,6 +318,7 @@ class Engine final : public GradientEngine {
       }
       T* const bar = worker.states_bar.data();
       differentiate_loss(worker, trajectory, worker.sample->states().data(), worker.sample->record(), bar);
+      if (gradient_options_.check_steps) long_steps_.offer(worker.sample->long_steps().data());
       if (derivatives_ == Derivatives::none) continue;
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.sample->steps();
       const bool good = is_differentiated(worker.sample->record().status);
@@ -330,6 +338,7 @@ class Engine final : public GradientEngine {
       const std::size_t at = static_cast<std::size_t>(lane) * row();
       differentiate_loss(worker, trajectory, worker.tile.states().data() + at, worker.tile.record(lane),
                          worker.states_bar.data() + at, lane);
+      if (gradient_options_.check_steps) long_steps_.offer(worker.tile.long_steps(lane));
       if (!gradients_.steps.empty()) gradients_.steps[trajectory] = worker.tile.steps_of(lane);
     }
     if (derivatives_ == Derivatives::none) return;
@@ -379,6 +388,7 @@ class Engine final : public GradientEngine {
   std::vector<GroupSum> sums_;                    // [group]
   std::vector<std::size_t> order_;                // in which groups are begun
   CommonSteps common_;
+  cpu::LongSteps<T> long_steps_;                // where somebody asks for them
   Derivatives derivatives_ = Derivatives::all;  // of this evaluation
   std::vector<double> states_, states_bar_;     // [trajectory][time][component], for a loss over all of them
   Gradients gradients_;

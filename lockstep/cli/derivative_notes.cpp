@@ -1,7 +1,8 @@
-#include "lockstep/cli/jump_notes.h"
+#include "lockstep/cli/derivative_notes.h"
 
 #include <cstddef>
 
+#include "lockstep/core/text.h"
 #include "lockstep/ode/trained_parameters.h"
 
 namespace lockstep::cli {
@@ -15,6 +16,15 @@ std::string state_jump_text(const std::string& consequence) {
 std::string moved_jump_text(const std::string& who, const std::string& parameter) {
   return who + " does not see what " + parameter + " does by moving a jump, if(t < " + parameter +
          ", ..): write a ramp in its place, clamp((t - " + parameter + ") / width, 0, 1)";
+}
+
+std::string unresolved_text(const ode::UnresolvedDerivatives& of, const std::string& trajectory,
+                            const ode::Options& options) {
+  const bool fixed = options.control == ode::StepControl::fixed;
+  return "steps are too long for them, as that of " + rounded_text(of.h, 3) + " from t = " + rounded_text(of.t, 6) +
+         " of trajectory " + trajectory +
+         " is, while its state, at rest there or without what would decay fast, does not show it; take " +
+         (fixed ? "dt" : "max_step") + " = " + rounded_text(of.stable_step, 2) + ", or the method rodas5p";
 }
 
 std::vector<std::string> derivative_notes(const ode::StateFunction& rhs, const std::vector<std::string>& parameters) {
