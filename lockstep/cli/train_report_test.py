@@ -6,6 +6,7 @@ Exit code 77 without h5py: skipped, not passed.
 import csv
 import io
 import pathlib
+import re
 import resource
 import signal
 import struct
@@ -145,7 +146,7 @@ file = "fit"
             u[1:] += (0.2 if run == 2 else 0.01) * random.standard_normal((20, 2))
             u = np.round(u, 6)
             self.data[run] = u
-            text += "".join(f"{run},{s:g},{x},{'' if run == 0 and i == 7 else v}\n"
+            text += "".join(f"{101 + run},{s:g},{x},{'' if run == 0 and i == 7 else v}\n"
                             for i, (s, (x, v)) in enumerate(zip(self.t, u)))
         self.data[0][7, 1] = np.nan
         self.write("runs.csv", text)
@@ -183,7 +184,9 @@ file = "fit"
         told = self.succeed("info", "fit_rhs.h5")
         for line in lines:
             self.assertIn(line, told)
-        self.assertRegex(out, r"worst: .*trajectory 2 of the training data \(\d\d %|, 2 of the validation data \(\d\d %")
+        # Trajectories are called as their column calls them.
+        self.assertRegex(out, r"worst: .*(trajectory|,) 103 of the (training|validation) data \(\d\d %")
+        self.assertTrue(all(re.search(r"trajectory 10[1-5], t = ", line) for line in lines), lines)
         self.assertIn("worst: ", told)
 
     def test_pictures_show_the_fit(self):

@@ -35,7 +35,7 @@ std::vector<std::vector<ode::Impulse>> impulses_of(const TrainingFile& file, con
                      .random = {file.seed, kImpulseStream},
                      .time_column = table.time_name,
                      .trajectory_column = file.data.trajectory.empty() ? "trajectory" : file.data.trajectory,
-                     .labels = table.labels,
+                     .labels = table.names,
                      .times_of = table.time_name + " in the data"},
                     notes);
   std::vector<std::vector<ode::Impulse>> impulses;
@@ -75,7 +75,6 @@ TrajectoryTable joined(TrajectoryTable table, TrajectoryTable more, const std::s
   append(&TrajectoryTable::states);
   append(&TrajectoryTable::sigma);
   append(&TrajectoryTable::names);
-  append(&TrajectoryTable::labels);
   append(&TrajectoryTable::known);
   return table;
 }

@@ -30,8 +30,7 @@ struct TrajectoryTable {
   std::vector<double> states;        // [trajectory][time][component]; NaN where a component was not measured
   std::vector<double> sigma;         // likewise, the standard deviation of each; or empty
   std::vector<std::size_t> numbers;  // [trajectory], counted through the file; empty: 0, 1, ...
-  std::vector<std::string> names;    // [trajectory], of a column of texts; or empty
-  std::vector<std::string> labels;   // [trajectory], of a column of texts or numbers, as read; or empty
+  std::vector<std::string> names;    // [trajectory], of a column of texts or numbers; or empty
   std::vector<std::string> component_units;  // [component], or empty; each empty where it is not known
   std::string time_name = "t", time_unit;
   std::string resets;                               // of a solve whose result these are, for people; "" without

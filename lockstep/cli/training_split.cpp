@@ -42,10 +42,10 @@ std::vector<bool> listed(const DataSection& section, const TrajectoryTable& all)
   for (const Given<std::string>& each : section.held) {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < held.size(); ++i) {
-      if ((all.labels.empty() ? std::to_string(i) : all.labels[i]) == each.value) places.push_back(i);
+      if (all.name(i) == each.value) places.push_back(i);
     }
     if (places.empty()) {
-      const std::vector<std::string_view> known(all.labels.begin(), all.labels.end());
+      const std::vector<std::string_view> known(all.names.begin(), all.names.end());
       refuse(each.where, '"' + each.value + '"',
              known.empty() ? "a trajectory's number, from 0 to " + std::to_string(held.size() - 1)
                            : "a trajectory of the data: " + list_text(known),

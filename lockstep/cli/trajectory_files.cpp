@@ -38,6 +38,13 @@ std::vector<double> states_of_csv(const train::Table& csv, const DataSection& da
   return states;
 }
 
+// What the column that tells trajectories apart has in a row, text or number.
+std::string label_of(const train::Table& csv, std::size_t row, const DataSection& data) {
+  const std::size_t column = csv.index(data.where_trajectory, data.trajectory);
+  const std::string text = csv.text(row, column);
+  return text.empty() ? number_text(csv(row, column)) : text;
+}
+
 TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumbers& first) {
   if (data.time.empty() || data.states.empty()) {
     refuse(data.where, "a CSV without time and states", "their columns",
@@ -60,8 +67,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
   }
   for (std::size_t start = 0, end = 1; start < csv.rows; start = end++) {
     while (end < csv.rows && runs[end] == runs[start]) ++end;
-    const std::string name =
-        data.trajectory.empty() ? "" : csv.text(start, csv.index(data.where_trajectory, data.trajectory));
+    const std::string name = data.trajectory.empty() ? "" : label_of(csv, start, data);
     if (end - start < 2) {
       const std::string of = name.empty() ? "" : " of " + name;
       refuse(line(start), "a trajectory of 1 point" + of, "at least 2",
@@ -70,12 +76,8 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
                  : "sort the rows by " + data.trajectory + ", so that those of a trajectory follow each other");
     }
     table.lengths.push_back(end - start);
-    if (!name.empty()) table.names.push_back(name);
-    if (data.trajectory.empty()) continue;
-    const std::size_t column = csv.index(data.where_trajectory, data.trajectory);
-    table.labels.push_back(name.empty() ? number_text(csv(start, column)) : name);
+    if (!data.trajectory.empty()) table.names.push_back(name);
   }
-  if (table.names.size() != table.lengths.size()) table.names.clear();  // numbers among the names: they are counted
   require_order(table, first, csv.source, csv.source, csv.lines);
   leave_out_known_starts(table, first);
   if (data.sigma.one_by_one()) table.sigma = sigma_of_csv(csv, data.sigma, data.states);

@@ -27,11 +27,6 @@ bool is_alone(const TrajectoryTable& table) {
   return table.trajectories() == 1 && table.numbers.empty() && table.names.empty();
 }
 
-// As the data's column has it.
-std::string label(const TrajectoryTable& table, std::size_t trajectory) {
-  return table.labels.empty() ? table.name(trajectory) : table.labels[trajectory];
-}
-
 // "trajectory 3, t = 2.5"
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
@@ -180,8 +175,7 @@ Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& 
   Judgement judgement;
   const bool has_validation = validation.table.trajectories() > 0;
   FittedStates& found = judgement.fitted;
-  for (std::size_t i = 0; i < training.table.trajectories(); ++i)
-    found.trajectories.push_back(label(training.table, i));
+  for (std::size_t i = 0; i < training.table.trajectories(); ++i) found.trajectories.push_back(training.table.name(i));
   found.lengths = training.table.lengths;
   found.components = training.table.component_names;
   found.times = training.table.times;

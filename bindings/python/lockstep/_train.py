@@ -416,20 +416,16 @@ def train(
         sections["output"] = {"file": os.fspath(output), "overwrite": overwrite}
     kept = [(key, value) for key, value in (models or {}).items() if not _is_path(value)]
     rows = _impulses.impulses(impulses, places_of(trajectory))
-    labels = names_of(trajectory)
-    return _run(_toml.write(sections), None, arrays, validating, rows, known_numbers, labels, loaded, kept, progress,
-                None if labels else places_of(trajectory))
+    return _run(_toml.write(sections), None, arrays, validating, rows, known_numbers, names_of(trajectory), loaded, kept,
+                progress)
 
 
 def _run(text: str, path: Optional[str], arrays: list[Array], validation: list[Array],
          impulses: Optional[Named], known: Optional[Array], labels: list[str], starts: list[Any], models: list[Any],
-         progress: Any, numbered: Optional[Mapping[Any, int]] = None) -> Training:
+         progress: Any) -> Training:
     with shown(progress, "training", "iterations") as function:
         *parts, harms, stopped = _lockstep.train(text, path, arrays, validation, impulses, known, labels, starts, models, function)
     training = Training(*parts)
-    if numbered is not None:
-        called = list(numbered)
-        training.trajectories = [str(called[int(number)]) for number in training.trajectories]
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)
     if stopped is None:

@@ -121,9 +121,8 @@ def places_of(trajectory: Any) -> Optional[dict[Any, int]]:
 
 
 def names_of(trajectory: Any) -> list[str]:
-    """What trajectories are called by labels that are text; numbers are labels that nobody calls them by."""
-    labels = list(places_of(trajectory) or ())
-    return labels if all(isinstance(label, str) for label in labels) else []
+    """What trajectories are called: their labels, as text; nothing without any."""
+    return [str(label) for label in places_of(trajectory) or ()]
 
 
 def apart(parameters: Any) -> tuple[Any, dict[str, Any]]:
