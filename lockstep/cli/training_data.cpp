@@ -128,8 +128,10 @@ FirstNumbers first_numbers(const TrainingFile& file) {
   FirstNumbers first{first_points(file), file.data.starts};
   if (file.ode && file.ode->equations) {
     for (const auto& parameter : file.ode->equations->system.parameters) first.parameters.push_back(parameter.name);
+    for (const auto& equation : file.ode->equations->system.equations) first.states.push_back(equation.name);
   } else if (file.ode && file.ode->system) {
     first.parameters = system_of(*file.ode).parameters;
+    first.states = system_of(*file.ode).components;
   }
   return first;
 }

@@ -78,6 +78,7 @@ struct FirstNumbers {
   ode::FirstPoints points = ode::FirstPoints::complete;
   StartsSection given = {};
   std::vector<std::string> parameters = {};  // of the right-hand side, by name
+  std::vector<std::string> states = {};      // likewise; or none
 };
 FirstNumbers first_numbers(const TrainingFile& file);
 TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string> component_names,

@@ -422,6 +422,29 @@ TEST_F(TrainingDataTest, a_result_file_gives_states_times_and_names) {
   EXPECT_THAT(data.training.component_names, ElementsAre("x"));
 }
 
+TEST_F(TrainingDataTest, states_without_names_are_called_as_the_equations_or_the_system_call_them) {
+  {
+    hdf5::File target = hdf5::File::create(folder_ / "t.h5");
+    target.create_dataset<double>("state", {2, 2, 2}).write<double>(std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
+    target.create_dataset<double>("state3", {2, 3}).write<double>(std::vector<double>{1, 2, 3, 4, 5, 6});
+    target.create_dataset<double>("time", {2}).write<double>(std::vector<double>{0, 1});
+    target.publish();
+  }
+  const auto names = [&](const std::string& text) {
+    return load_trajectories(parse_training_file(text, folder_ / "train.toml")).training.component_names;
+  };
+  const std::string data = "[training]\n[data]\nfile = \"t.h5\"\n";
+  const std::string equations =
+      "[rhs.equations]\nprey = \"k * prey\"\npredator = \"-predator\"\n[rhs.parameters]\n"
+      "k = { start = 1 }\n";
+  EXPECT_THAT(names(equations + data + "starts = { predator = 3 }\n"), ElementsAre("prey", "predator"));
+  EXPECT_THAT(
+      names("[ode]\nsystem = \"lorenz\"\nparameters = { rho = { start = 20 } }\n" + data + "states = \"state3\"\n"),
+      ElementsAre("x", "y", "z"));
+  EXPECT_THAT(names("[net]\nhidden = [4]\n" + data + "[ode]\n"), ElementsAre("u0", "u1"));
+  EXPECT_THAT(names(equations + data + "states = \"state3\"\n"), ElementsAre("u0", "u1", "u2"));  // refused later on
+}
+
 TEST_F(TrainingDataTest, a_missing_file_is_named) {
   EXPECT_THAT(message_of(kRegression, false), HasSubstr("no file "));
 }

@@ -188,6 +188,7 @@ TrajectoryTable read_trajectories_hdf5(const DataSection& data, const FirstNumbe
   if (data.states.size() < 2) {
     std::vector<std::string> names =
         column_names(file, data.states.empty() ? "state" : data.states.front(), "component");
+    if (names.empty()) names = first.states;
     if (names.size() == states.shape[2]) component_names = std::move(names);
   }
   std::vector<double> sigma = sigma_of_states(file, data.sigma, states, component_names);
