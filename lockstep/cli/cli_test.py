@@ -222,6 +222,44 @@ file = "stiff.h5"
                        f'[method]\nmax_steps = 300\nname = "{name}"\nprecision = "f64"\nrtol = 1e-9\natol = 1e-9\n')
             self.assertNotIn("stiff", self.succeed("solve", "short.toml", "--overwrite"))
 
+    def test_what_makes_steps_many_besides_stiffness_is_told(self):
+        decay = '''[rhs.equations]
+x = "EQUATION"
+s = "0"
+[ensemble]
+initial_state = [0, 1]
+[time]
+span = [0, 1000]
+[output]
+file = "many.h5"
+[method]
+precision = "f64"
+max_steps = 3000
+'''
+        relay = "".join(f'[[resets]]\nfunction = "x {sign} 1e-3"\ndirection = "{way}"\nto = {{ s = "{slope}" }}\n'
+                        for sign, way, slope in (("-", "rising", -1), ("+", "falling", 1)))
+        came = r"trajectory 0 came to t = \d+(\.\d+)? of 1000 in 3,000 steps"
+        raising = r"raise method\.max_steps to some \d+,\d+"
+        says = "the problem says where steps end"
+        for equation, more, told in (
+                ("s - x", "max_step = 1e-3\n", rf"max_step makes the steps many: {came} of at most 0.001, and without max_step in "
+                                               rf"\d+; give a longer one, or {raising}"),
+                ("s - x", '[[impulses]]\ncomponent = "x"\nchange = 1\nevery = 0.005\n',
+                 rf"{says}: {came}, (2,9\d\d|3,000) of which end at impulses; {raising}"),
+                ("s - x", f"stops = {[0.005 * i for i in range(4000)]}\n",
+                 rf"{says}: {came}, (2,9\d\d|3,000) of which end at stops, or where the right-hand side jumps or bends; {raising}"),
+                ("if(t % 0.02 < 0.01, 1, 0) - x", "", rf"{says}: {came}, (2,9\d\d|3,000) of which end at stops, or where .*; take "
+                                                      rf"stop_at_knots = false where .*, or {raising}"),
+                ("s", relay, rf"{says}: {came}, \d,\d+ of which end at resets; set what resets switch at further apart, or {raising}")):
+            with self.subTest(told):
+                self.write("many.toml", decay.replace("EQUATION", equation) + more)
+                out = self.succeed("solve", "many.toml", "--overwrite")
+                self.assertRegex(out, told)
+                self.assertNotIn("stiff", out)
+        # Stops and a max_step that decide little leave what is stiff so.
+        self.write("many.toml", decay.replace("EQUATION", "-1e6 * (x - cos(t))") + "max_step = 0.1\nstops = [1e-4, 2e-4]\n")
+        self.assertIn("the problem is stiff", self.succeed("solve", "many.toml", "--overwrite"))
+
     def test_float32_that_makes_steps_many_is_told(self):
         self.write("year.toml", '[rhs.equations]\nx = "-0.1 * x + sin(2 * pi * t / 24)"\n[ensemble]\ninitial_state = [0]\n'
                                 '[time]\nspan = [0, 8760]\nsave = 366\n[output]\nfile = "year.h5"\n')

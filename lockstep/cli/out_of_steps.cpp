@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/cli/text.h"
@@ -21,9 +22,9 @@ constexpr std::int64_t kFewest = 30;
 
 std::int64_t attempts(const ode::TrajectoryRecord& record) { return std::int64_t{record.accepted} + record.rejected; }
 
-// What one trajectory takes to `end` in at most `most` steps; none where it does not get there.
-std::optional<ode::TrajectoryRecord> record_at(double end, const ode::Problem& problem, const ode::Options& options,
-                                               std::int64_t most, const RunControl& control) {
+// One trajectory again, in float64, to `end` in at most `most` steps.
+ode::Solution solved_again(double end, const ode::Problem& problem, const ode::Options& options, std::int64_t most,
+                           const RunControl& control) {
   ode::Problem again = problem;
   again.end_times = {end};
   again.save_times = {end};
@@ -37,7 +38,13 @@ std::optional<ode::TrajectoryRecord> record_at(double end, const ode::Problem& p
   f64.engine = ode::EngineChoice::automatic;
   f64.threads = 1;
   f64.max_steps = most;
-  const ode::Solution solution = ode::solve(again, f64, control);
+  return ode::solve(again, f64, control);
+}
+
+// What one trajectory takes to `end` in at most `most` steps; none where it does not get there.
+std::optional<ode::TrajectoryRecord> record_at(double end, const ode::Problem& problem, const ode::Options& options,
+                                               std::int64_t most, const RunControl& control) {
+  const ode::Solution solution = solved_again(end, problem, options, most, control);
   if (solution.record(0).status != ode::Status::success) return std::nullopt;
   return solution.record(0);
 }
@@ -50,18 +57,78 @@ std::optional<std::int64_t> steps_to(double end, const ode::Problem& problem, co
   return attempts(*reached);
 }
 
+// Steps that end where the problem says, as many at any tolerance.
+struct GivenEnds {
+  std::int64_t impulses = 0, stops = 0, resets = 0;  // until where the trajectory came
+  std::int64_t all() const { return impulses + stops + resets; }
+};
+
+GivenEnds given_ends(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
+                     const ode::TrajectoryRecord& record, const RunControl& control) {
+  ode::Problem one = problem.selection({trajectory});
+  one.end_times = {record.end_time};
+  GivenEnds ends;
+  const auto stops = [&] { return static_cast<std::int64_t>(ode::stop_times(one, options).size()); };
+  const std::int64_t of_both = stops();
+  if (!one.resets.empty()) {
+    ode::Problem kept = one;
+    kept.keep_events = true;
+    const ode::Solution solution = solved_again(record.end_time, kept, options, attempts(record), control);
+    ends.resets = static_cast<std::int64_t>(solution.events(0).size());
+  }
+  one.impulses.clear();
+  one.first_impulse.clear();
+  ends.stops = stops();
+  ends.impulses = of_both - ends.stops;
+  return ends;
+}
+
 bool is_stiff(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
-              const ode::TrajectoryRecord& record, const RunControl& control) {
+              const ode::TrajectoryRecord& record, const GivenEnds& ends, const RunControl& control) {
   if (attempts(record) < kFewest || ode::method(options.method).is_linearly_implicit()) return false;
   const ode::Problem one = problem.selection({trajectory});
-  const auto steps = steps_to(record.end_time, one, options, 2 * options.max_steps, control);
-  ode::Options tighter = options;
+  ode::Options free = options;
+  free.max_step.reset();
+  const auto steps = steps_to(record.end_time, one, free, 2 * options.max_steps, control);
+  ode::Options tighter = free;
   tighter.rtol /= kTighter;
   tighter.atol /= kTighter;
   for (double& atol : tighter.component_atol) atol /= kTighter;
-  if (!steps || tighter.rtol < 1e-14) return false;
-  const double most = std::pow(kTighter, 0.5 / ode::method(options.method).order) * static_cast<double>(*steps);
+  if (!steps || *steps <= ends.all() || tighter.rtol < 1e-14) return false;
+  const double more = std::pow(kTighter, 0.5 / ode::method(options.method).order);
+  const double most = static_cast<double>(ends.all()) + more * static_cast<double>(*steps - ends.all());
   return steps_to(record.end_time, one, tighter, static_cast<std::int64_t>(most), control).has_value();
+}
+
+// In how many steps the trajectory comes as far without max_step, where that is what makes them many.
+std::optional<std::int64_t> steps_without_limit(const ode::Problem& problem, const ode::Options& options,
+                                                std::size_t trajectory, const ode::TrajectoryRecord& record,
+                                                const RunControl& control) {
+  if (!options.max_step) return std::nullopt;
+  const double fewest = std::abs(record.end_time - problem.start_time(trajectory)) / *options.max_step;
+  if (fewest < 0.5 * static_cast<double>(attempts(record))) return std::nullopt;
+  ode::Options free = options;
+  free.max_step.reset();
+  return steps_to(record.end_time, problem.selection({trajectory}), free, attempts(record) / 2, control);
+}
+
+// "100,000 of which end at impulses and 20 at resets"
+std::string text_of(const GivenEnds& ends) {
+  std::string text;
+  for (const auto& [count, what] : {std::pair{ends.impulses, "impulses"},
+                                    {ends.stops, "stops, or where the right-hand side jumps or bends"},
+                                    {ends.resets, "resets"}}) {
+    if (count == 0) continue;
+    text += (text.empty() ? count_text(count) + " of which end at " : " and " + count_text(count) + " at ") + what;
+  }
+  return text;
+}
+
+std::string advice_on(const GivenEnds& ends, const ode::Options& options) {
+  if (2 * ends.resets > ends.all()) return "set what resets switch at further apart, or ";
+  if (2 * ends.stops > ends.all() && options.stop_at_knots && options.stops.empty())
+    return "take stop_at_knots = false where a step passes over many of them without harm, or ";
+  return {};
 }
 
 // A method that comes as far as the trajectory did, and what it takes.
@@ -138,7 +205,17 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
     return "float32 is too coarse here: " + came +
            ", and float64 in less than a third of them; take precision f64, or loosen the tolerances";
   }
-  if (!is_stiff(problem, options, trajectory, record, control)) {
+  const std::string raise =
+      tells_all ? "raise method.max_steps to " + some(all) : std::string("all of it needs more than a billion");
+  if (const auto free = steps_without_limit(problem, options, trajectory, record, control)) {
+    return "max_step makes the steps many: " + came + " of at most " + number_text(*options.max_step) +
+           ", and without max_step in " + count_text(*free) + "; give a longer one, or " + raise;
+  }
+  const GivenEnds ends = given_ends(problem, options, trajectory, record, control);
+  if (2 * ends.all() >= attempts(record)) {
+    return "the problem says where steps end: " + came + ", " + text_of(ends) + "; " + advice_on(ends, options) + raise;
+  }
+  if (!is_stiff(problem, options, trajectory, record, ends, control)) {
     return plain + "; " + came + (tells_all ? ", and all of it takes " + some(all) : "");
   }
   return "the problem is stiff: " + came +

@@ -1,4 +1,4 @@
-// What to tell of trajectories that ran out of steps: how far one came, and whether the problem is stiff.
+// What to tell of trajectories that ran out of steps: how far one came, and what made its steps many.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,11 @@
 namespace lockstep::cli {
 
 // Solves the trajectory again as far as it came, in float64: of float32 that needs many times the steps the rounding is
-// to blame. Then with tolerances ten times tighter. Where steps are as long as accuracy allows, a method of order q
-// then needs 10^(1/q) times as many: 1.6 at order 5, 1.3 at order 9. Where it needs less than 10^(1/(2 q)) times as
-// many stability decides: the problem is stiff. (Looser tolerances would not tell: those above the size of a fast
-// component no longer see it.) Not for fixed steps.
+// to blame. Then without max_step. Where half of the steps end at impulses, stops or resets these are the cause; they
+// are as many at any tolerance, and do not count in what follows. Then with tolerances ten times tighter. Where steps
+// are as long as accuracy allows, a method of order q then needs 10^(1/q) times as many: 1.6 at order 5, 1.3 at
+// order 9. Where it needs less than 10^(1/(2 q)) times as many stability decides: the problem is stiff. (Looser
+// tolerances would not tell: those above the size of a fast component no longer see it.) Not for fixed steps.
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options, std::size_t trajectory,
                                  const ode::TrajectoryRecord& record, const RunControl& control = {});
 
