@@ -223,6 +223,17 @@ TEST(EquationsSection, notes_where_float32_is_too_coarse_for_the_time_that_they_
   EXPECT_THAT(notes("-x + sin(t)", "[0, 10000]"), ::testing::IsEmpty());
   EXPECT_THAT(notes("-x", "[10000, 10020]"), ::testing::IsEmpty());
   EXPECT_THAT(notes("-x + sin(t)", "[10000, 10020]", "[method]\nprecision = \"f64\"\n"), ::testing::IsEmpty());
+  // So do what ends a trajectory and what resets it.
+  for (const auto& [more, reader] :
+       {std::pair{"[event]\nfunction = \"t - 10005.2\"\n", "the event reads the time"},
+        {"[[resets]]\nfunction = \"t - 10005.2\"\nto = { v = \"0\" }\n", "a reset reads"},
+        {"[[resets]]\ncomponent = \"x\"\nto = { v = \"t\" }\n", "a reset reads the time"}}) {
+    EXPECT_THAT(notes("-x", "[10000, 10020]", more), ::testing::ElementsAre(::testing::StartsWith(reader)));
+    EXPECT_THAT(notes("-x", "[0, 20]", more), ::testing::IsEmpty());
+    EXPECT_THAT(notes("-x", "[10000, 10020]", std::string(more) + "[method]\nprecision = \"f64\"\n"),
+                ::testing::IsEmpty());
+  }
+  EXPECT_THAT(notes("-x", "[10000, 10020]", "[event]\nfunction = \"x\"\n"), ::testing::IsEmpty());
   const auto drive = set_up_text("[rhs]\nsystem = \"duffing\"\n[time]\nspan = [1e6, 1000100]\n");
   EXPECT_THAT(drive.notes, ::testing::SizeIs(1));
 }

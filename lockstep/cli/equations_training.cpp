@@ -177,8 +177,7 @@ EquationsToTrain equations_to_train(const TrainingFile& file, const TrajectoryTa
   }
   const nn::Model model = nn::equations(made.system);
   made.time_feature = nn::shortest_time_feature(model);
-  made.reads_time =
-      model.inputs.size() > 1 && std::ranges::any_of(model.inputs, [](const auto& port) { return nn::is_time(port); });
+  made.reads_time = nn::has_time_port(model);
   made.untrained = ode::net(nn::to_graph(model),
                             {.name = "equations", .weight_places = nn::weight_places(model, made.system, names)});
   made.rhs = ode::train_parameters(made.untrained, made.trained);

@@ -195,8 +195,9 @@ class OdeTask : public TrainingTask<T> {
     }
     if (data_.training.times.empty()) return lines;
     const ode::Problem spans = spans_of(data_.training, untrained_);
-    if (reads_time() && file_.options.precision == Precision::f32) {
-      if (auto note = coarse_time_note(spans)) lines.push_back(*std::move(note));
+    if ((reads_time() || resets_.reads_time) && file_.options.precision == Precision::f32) {
+      if (auto note = coarse_time_note(spans, reads_time() ? "the right-hand side" : "a reset"))
+        lines.push_back(*std::move(note));
     }
     if (!equations_) return lines;
     // Phases may take steps of their own; what is true of several is said once.

@@ -222,18 +222,26 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   }
 }
 
-void add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
+// Returns what of the problem reads the time, as people call it; "" where nothing does.
+std::string add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
+  std::string reader = rhs.reads_time ? "the right-hand side" : "";
+  const auto note = [&](bool reads_time, const char* name) {
+    if (reads_time && reader.empty()) reader = name;
+  };
   if (file.event) {
-    auto [event, form] = make_event(*file.event, rhs);
+    auto [event, form, reads_time] = make_event(*file.event, rhs);
     setup.problem.event = std::move(event);
     setup.event = std::move(form);
+    note(reads_time, "the event");
   }
   for (const ResetSection& section : file.resets) {
-    auto [reset, form] = make_reset(section, rhs);
+    auto [reset, form, reads_time] = make_reset(section, rhs);
     setup.problem.resets.push_back(std::move(reset));
     setup.resets.push_back(std::move(form));
+    note(reads_time, "a reset");
   }
   setup.problem.keep_events = file.output.events;
+  return reader;
 }
 
 void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, ProblemSetup& setup) {
@@ -395,7 +403,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   draw_spans(file, sources, rhs, trajectories, problem);
   choose_save_times(file, trajectories, problem);
   thin_save_times(file.output, problem);
-  add_events(file, rhs, setup);
+  const std::string reader_of_time = add_events(file, rhs, setup);
   setup.notes = std::move(rhs.notes);
   add_impulses(file, sources, rhs, setup);
   meet_save_points(problem);
@@ -415,8 +423,8 @@ ProblemSetup set_up(const ProblemFile& file) {
   require_steps_to_the_end(file, problem, setup.options);
   setup.range = std::move(rhs.range);
   setup.guard = rhs.guard;
-  if (rhs.reads_time && setup.options.precision == Precision::f32) {
-    if (auto note = coarse_time_note(problem)) setup.notes.push_back(*std::move(note));
+  if (!reader_of_time.empty() && setup.options.precision == Precision::f32) {
+    if (auto note = coarse_time_note(problem, reader_of_time)) setup.notes.push_back(*std::move(note));
   }
   if (setup.options.precision == Precision::f32) {
     for (std::string& note : float32_range_notes(problem, rhs.component_names, rhs.parameter_names)) {

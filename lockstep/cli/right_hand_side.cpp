@@ -112,11 +112,6 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   if (rhs.guard == ode::GuardAction::clamp) rhs.function = ode::clamp_to_range(rhs.function, rhs.range);
 }
 
-bool has_time_port(const nn::Model& model) {
-  return model.inputs.size() > 1 &&
-         std::ranges::any_of(model.inputs, [](const nn::Port& port) { return nn::is_time(port); });
-}
-
 bool asks(const ProblemFile& file, ode::GuardAction action) {
   return file.rhs.guard && file.rhs.guard->value == action;
 }
@@ -234,7 +229,7 @@ NamedRhs load_net(const ProblemFile& file, const std::vector<std::string>* physi
   KeptNet::Made net =
       clamps_calls ? make_net(file, without_ranges(nn::with_clamped_calls(model)), name) : kept_net(file, model, name);
   rhs.function = std::move(net.function);
-  rhs.reads_time = file.rhs.with_time || has_time_port(model);
+  rhs.reads_time = file.rhs.with_time || nn::has_time_port(model);
   rhs.model_digest = std::move(net.model_digest);
   rhs.model_bytes = std::move(net.model_bytes);
   rhs.equations = equations_of(model) + (clamps_calls ? clamped_text(model) : "");
@@ -304,7 +299,7 @@ NamedRhs load_written(const ProblemFile& file) {
   nn::Model model = nn::equations(rhs.names);
   model.name = "equations";
   rhs.function = ode::net(nn::to_graph(model), {.name = model.name});
-  rhs.reads_time = has_time_port(model);
+  rhs.reads_time = nn::has_time_port(model);
   rhs.component_names = names_of(model.inputs[0].features);
   if (rhs.function->parameters() > 0) rhs.parameter_names = names_of(model.inputs[1].features);
   rhs.default_parameters = nn::parameter_defaults(model);

@@ -10,6 +10,7 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/threshold_event.h"
 #include "lockstep/nn/equations.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/plan_file.h"
 #include "lockstep/ode/rhs.h"
@@ -68,6 +69,7 @@ MadeEvent make_event(const EventSection& section, const NamedRhs& rhs) {
     require_sign(model, *section.function);
     made.form.model = bytes_of(model);
     made.event.function = function_from(model, rhs.parameter_names.size(), section.function->text);
+    made.reads_time = nn::has_time_port(model);
     return made;
   }
   made.form.component = component_of(section.component, rhs.component_names, section.where);
@@ -89,7 +91,8 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs) {
   const std::string where = text_of(section.event, event.form, rhs);
   return {{std::move(event.event.function), function_from(model, rhs.parameter_names.size(), text),
            section.event.direction},
-          {std::move(event.form), bytes_of(model), text + " where " + where}};
+          {std::move(event.form), bytes_of(model), text + " where " + where},
+          event.reads_time || nn::has_time_port(model)};
 }
 
 std::vector<std::string> texts_of_resets(std::span<const ResetForm> resets) {

@@ -29,11 +29,13 @@ struct ResetForm {
 struct MadeEvent {
   ode::TerminalEvent event;
   EventForm form;
+  bool reads_time = false;
 };
 
 struct MadeReset {
   ode::Reset reset;
   ResetForm form;
+  bool reads_time = false;  // where it strikes, or what becomes of the state
 };
 
 // Throw Error (invalid_argument) naming file, line and key: a component that there is not, an expression that is none

@@ -17,7 +17,7 @@ void add_time_note(const nn::KnownTimes& known, double least, double most, std::
 
 // Where float32's spacing at the largest time is more than a thousandth of what a solution is looked at in: the span by
 // its save points, of which a thousand are reckoned where there are fewer.
-std::optional<std::string> coarse_time_note(const ode::Problem& problem) {
+std::optional<std::string> coarse_time_note(const ode::Problem& problem, const std::string& reader) {
   constexpr double kShare = 1e-3, kFewest = 1000;
   for (std::size_t i = 0; i < std::max(problem.start_times.size(), problem.end_times.size()); ++i) {
     const double start = problem.start_time(i), end = problem.end_time(i),
@@ -25,7 +25,7 @@ std::optional<std::string> coarse_time_note(const ode::Problem& problem) {
     const double spacing = std::ldexp(1.0, std::ilogb(std::max(far, 1e-30)) - 23);
     const double part = std::abs(end - start) / std::max(kFewest, static_cast<double>(problem.save_points()));
     if (part == 0 || spacing <= kShare * part) continue;
-    return "the right-hand side reads the time in float32, whose spacing is " + rounded_text(spacing, 2) +
+    return reader + " reads the time in float32, whose spacing is " + rounded_text(spacing, 2) +
            " at t = " + rounded_text(far, 6) + ", for a span of " + rounded_text(std::abs(end - start), 4) +
            ": take precision f64, or count time from nearer to 0";
   }

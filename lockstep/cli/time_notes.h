@@ -13,7 +13,7 @@ namespace lockstep::cli {
 // Of spans or data between times `least` and `most`; nothing within what it knows.
 void add_time_note(const nn::KnownTimes& known, double least, double most, std::vector<std::string>& notes);
 
-// Of a right-hand side that reads the time in float32, where that is coarse for the problem's spans; else nothing.
-std::optional<std::string> coarse_time_note(const ode::Problem& problem);
+// Of what reads the time in float32, as people call it, where that is coarse for the problem's spans; else nothing.
+std::optional<std::string> coarse_time_note(const ode::Problem& problem, const std::string& reader);
 
 }  // namespace lockstep::cli

@@ -87,6 +87,7 @@ ResetsToTrain resets_to_train(const TrainingFile& file, const UntrainedRhs& untr
     refuse_trained_nets(file, section, rhs.names);
     result.untrained.push_back(std::move(made.reset));
     forms.push_back(std::move(made.form));
+    result.reads_time = result.reads_time || made.reads_time;
   }
   result.trained = ode::train_parameters(result.untrained, untrained.trained);
   result.text = text_of_resets(forms);

@@ -15,6 +15,7 @@ namespace lockstep::cli {
 struct ResetsToTrain {
   std::vector<ode::Reset> untrained, trained;  // all parameters are a trajectory's; without those trained
   std::string text;                            // "1 reset: v = -e * v where x falls through 0", "" for none: for people
+  bool reads_time = false;                     // one of them
 };
 
 // Beside a right-hand side with all its parameters, over states as the data call them.

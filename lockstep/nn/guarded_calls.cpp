@@ -370,6 +370,8 @@ void clamp(Model& model, const GuardedCall& call, FreshNames& names) {
 
 bool is_time(const Port& port) { return port.name == "t" || port.name == "time"; }
 
+bool has_time_port(const Model& model) { return model.inputs.size() > 1 && std::ranges::any_of(model.inputs, is_time); }
+
 const Interpolate* called_table(const Model& model, const GuardedCall& call) {
   const auto node = std::ranges::find(model.nodes, call.name + ".table", &Node::name);
   return node == model.nodes.end() ? nullptr : std::get_if<Interpolate>(&node->operation);

@@ -11,6 +11,8 @@ namespace lockstep::nn {
 
 // By its name, as ode::net() takes it: of a right-hand side with other inputs beside it.
 bool is_time(const Port& port);
+// Whether a model with other inputs reads it.
+bool has_time_port(const Model& model);
 
 // The table that is called, or none where a net is.
 const Interpolate* called_table(const Model& model, const GuardedCall& call);
