@@ -29,7 +29,8 @@ struct LbfgsOptions {
 enum class LbfgsStatus {
   advanced,   // the loss fell
   converged,  // the gradient is zero
-  stalled,    // no step along the direction, nor along the steepest descent, lowers the loss: rounding decides it
+  stalled,    // no step along the direction, nor along the steepest descent, lowers the loss by what is no rounding: in
+              // float32 by 2^-24 of it
 };
 std::string_view to_string(LbfgsStatus status);
 

@@ -73,6 +73,30 @@ TEST(Lbfgs, rosenbrock_in_float32_stalls_at_rounding_and_says_so) {
   EXPECT_LT(report.loss, 1e-11);
 }
 
+// What is left to win lies below the rounding of the sum that it is a part of.
+template <class T>
+double with_an_offset(std::span<const T> x, std::span<T> gradient) {
+  const double distance = static_cast<double>(x[0]) - 3;
+  gradient[0] = static_cast<T>(1e-7 * distance);
+  return 47 + 0.5e-7 * distance * distance;
+}
+
+TEST(Lbfgs, what_float32_rounds_is_not_followed) {
+  std::vector<float> x{1};
+  Lbfgs<float> single;
+  EXPECT_EQ(single.step(x, with_an_offset<float>).status, LbfgsStatus::stalled);
+  EXPECT_EQ(x[0], 1);
+  x[0] = 30;  // 7.8e-7 of the loss
+  single.restart();
+  EXPECT_EQ(single.step(x, with_an_offset<float>).status, LbfgsStatus::advanced);
+  EXPECT_LT(x[0], 30);
+  std::vector<double> y{1};
+  Lbfgs<double> full;
+  for (int i = 0; i < 20 && full.step(y, with_an_offset<double>).status == LbfgsStatus::advanced; ++i) {
+  }
+  EXPECT_NEAR(y[0], 3, 1e-3);  // half a unit in the last place of 47 is 3.6e-15: |x - 3| = 2.7e-4
+}
+
 TEST(Lbfgs, the_loss_never_rises_and_steps_satisfy_the_wolfe_conditions) {
   std::vector<double> x = usual_start<double>(6);
   Lbfgs<double> lbfgs;
