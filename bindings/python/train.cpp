@@ -371,20 +371,24 @@ std::vector<std::string> warnings_of(const Trained& trained) {
   return lines;
 }
 
-// (trajectories' names, times [trajectory][time], states [trajectory][time][component]), filled up with NaN.
+// (trajectories' names, times [trajectory][time], states [trajectory][time][component], their data likewise), filled up
+// with NaN.
 nb::tuple fitted_states_of(const cli::FittedStates& fitted) {
   const std::size_t count = fitted.lengths.size(), n = fitted.components.size();
   const std::size_t width = count == 0 ? 0 : std::ranges::max(fitted.lengths);
   const double nothing = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> times(count * width, nothing), states(count * width * n, nothing);
+  std::vector<double> times(count * width, nothing), states(count * width * n, nothing), data = states;
   std::size_t row = 0;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t point = 0; point < fitted.lengths[i]; ++point, ++row) {
       times[i * width + point] = fitted.times[row];
-      std::copy_n(fitted.states.data() + row * n, n, states.data() + (i * width + point) * n);
+      const std::size_t at = (i * width + point) * n;
+      std::copy_n(fitted.states.data() + row * n, n, states.data() + at);
+      std::copy_n(fitted.data.data() + row * n, n, data.data() + at);
     }
   }
-  return nb::make_tuple(fitted.trajectories, to_numpy(times, {count, width}), to_numpy(states, {count, width, n}));
+  return nb::make_tuple(fitted.trajectories, to_numpy(times, {count, width}), to_numpy(states, {count, width, n}),
+                        to_numpy(data, {count, width, n}));
 }
 
 // (standard errors by name, intervals by name, correlations [parameter][parameter], notes, left by nets by name); NaN

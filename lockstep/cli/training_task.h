@@ -35,6 +35,7 @@ struct FittedStates {
   std::vector<std::string> components;
   std::vector<double> times;   // [trajectory][time]
   std::vector<double> states;  // [trajectory][time][component], the starts first; NaN where a solve did not get there
+  std::vector<double> data;    // likewise, to compare them with; NaN where there is none
   bool starts_are_found = false;  // by the training, and not the data's first points
 };
 

@@ -179,6 +179,7 @@ Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& 
   found.lengths = training.table.lengths;
   found.components = training.table.component_names;
   found.times = training.table.times;
+  found.data = training.table.states;
   found.states = judge.solved(training.data, training.starts, &judgement.unresolved);
   found.starts_are_found = !training.starts.empty();
   const ode::FitErrors errors = judge.errors(training, found.states, "training", spreads, judgement.report);

@@ -45,7 +45,9 @@ class Training:
     states : array [trajectory, time, component]
         Of a neural ODE, where the fit has the training data's states: solved from its starts, ``states[:, 0]``, which
         are those that were found where ``phases`` or ``starts`` leave them free. NaN behind shorter trajectories, and
-        where a solve did not get there. ``u - training.states`` are the residuals.
+        where a solve did not get there. Trajectories kept for validation are not there.
+    residuals : array [trajectory, time, component]
+        The training data minus ``states``, trajectory by trajectory as these; NaN where nothing was measured.
     times : array [trajectory, time]
         Of ``states``; likewise.
     trajectories : list of str
@@ -80,7 +82,7 @@ class Training:
                  errors: Optional[dict[str, dict[str, dict[str, Any]]]] = None, report: str = "",
                  uncertainty: Optional[tuple[Any, ...]] = None, advice: Sequence[str] = (),
                  picture: Optional[dict[str, Any]] = None,
-                 fitted: Optional[tuple[list[str], Array, Array]] = None):
+                 fitted: Optional[tuple[list[str], Array, Array, Array]] = None):
         self.models = models
         self.parameters = parameters
         self._rhs = rhs
@@ -97,7 +99,10 @@ class Training:
         self.trajectories: list[str]
         self.times: Array
         self.states: Array
-        self.trajectories, self.times, self.states = fitted or ([], np.empty((0, 0)), np.empty((0, 0, 0)))
+        self.residuals: Array
+        nothing = np.empty((0, 0, 0))
+        self.trajectories, self.times, self.states, data = fitted or ([], np.empty((0, 0)), nothing, nothing)
+        self.residuals = data - self.states
 
     @property
     def model(self) -> _lockstep.Model:

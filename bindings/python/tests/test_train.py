@@ -570,12 +570,23 @@ def test_the_states_of_the_fit_begin_where_it_found_them():
         np.testing.assert_allclose(found, found[0] * np.exp(-k * times), rtol=1e-4)
         assert abs(found[0] - exact[i][0]) < 0.2
     residuals = np.concatenate([u[i][1:, 0] - training.states[i, 1:t[i].size, 0] for i in range(2)])
+    np.testing.assert_array_equal(np.concatenate([training.residuals[i, 1:t[i].size, 0] for i in range(2)]), residuals)
+    assert np.isnan(training.residuals[0, 0]).all() and np.isnan(training.residuals[1, 21:]).all()
     assert training.errors["training"]["x"]["rms"] == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-12)
     by_label = lockstep.train(t=np.concatenate(t), u=np.concatenate(u)[:, 0], trajectory=["a"] * 31 + ["b"] * 21,
                               phases="noisy", states=["x"], **DECAY)
     assert by_label.trajectories == ["a", "b"]
     regression = lockstep.train(x=X, y=Y, hidden=[4], optimiser="adam", iterations=1)
-    assert regression.states.size == 0 and regression.trajectories == []
+    assert regression.states.size == 0 and regression.residuals.size == 0 and regression.trajectories == []
+
+
+def test_residuals_are_of_the_trajectories_that_were_trained_on():
+    t = np.linspace(0, 4, 9)
+    u = (np.array([1.0, 2, 3, 4, 5])[:, None] * np.exp(-0.5 * t))[..., None]
+    training = lockstep.train(t=t, u=u, validation=0.4, states=["x"], phases="recommended", **DECAY)
+    assert training.residuals.shape == (3, 9, 1) and len(training.trajectories) == 3
+    for i, number in enumerate(map(int, training.trajectories)):
+        np.testing.assert_array_equal(training.residuals[i], u[number] - training.states[i])
 
 
 def test_what_was_reached_before_a_phase_that_cannot_begin_is_with_the_error():
