@@ -440,12 +440,14 @@ nb::tuple run(const std::string& text, const std::optional<std::filesystem::path
       [&] {
         cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
         put_in_memory(file, starts, models);
+        const bool writes = !path && !file.output.stem.empty();
+        if (writes) cli::require_output_name(file);
         Trained trained;
         nb::object stopped = run_watched(progress, [&](const RunControl& control) {
           trained = file.options.precision == Precision::f32
                         ? train_with<float>(file, data, validation, impulses, known, labels, control)
                         : train_with<double>(file, data, validation, impulses, known, labels, control);
-          if (!path && !file.output.stem.empty()) write_models(file, trained);
+          if (writes) write_models(file, trained);
         });
         if (trained.failure && stopped.is_none()) stopped = exception_of(in_users_words(*trained.failure, source));
         nb::dict nets, values;

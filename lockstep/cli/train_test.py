@@ -418,6 +418,16 @@ class TrainTest(ToolTest):
                        "--overwrite", "--output", "known")
         self.assertEqual((self.folder / "known.h5").read_bytes(), b"a net")
 
+    def test_a_folder_is_no_name_of_what_is_written(self):
+        (self.folder / "runs").mkdir()
+        for name, better in ((".", "./net"), ("runs/", "runs/net"), ("runs/..", "runs/../net")):
+            self.fail_with(f'--output: found "{name}", a folder, expected how the names of the files begin; put a name behind it: '
+                           f'"{better}"', "train", "spiral.toml", "--output", name)
+        self.write("folder.toml", SPIRAL.replace('file = "spiral"', 'file = "./"'))
+        self.fail_with('output.file: found "./", a folder', "train", "folder.toml")
+        self.assertEqual([path.name for path in self.folder.iterdir() if path.name.startswith(".")], [])
+        self.succeed("train", "spiral.toml", "-q", "--output", "runs")  # runs.h5 beside it
+
     def test_an_existing_output_is_replaced_where_that_is_asked_for(self):
         self.succeed("train", "spiral.toml", "-q")
         self.succeed("train", "spiral.toml", "-q", "--overwrite")

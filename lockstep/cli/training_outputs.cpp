@@ -55,6 +55,14 @@ std::vector<Read> files_read(const TrainingFile& file) {
 
 }  // namespace
 
+void require_output_name(const TrainingFile& file) {
+  const std::filesystem::path name = file.output.stem.filename();
+  if (!name.empty() && name != "." && name != "..") return;
+  throw Error(ErrorKind::invalid_argument,
+              {file.output.where, '"' + file.output.stem.string() + "\", a folder", "how the names of the files begin",
+               "put a name behind it: \"" + (file.output.stem / "net").string() + '"'});
+}
+
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags) {
   const TrainingOutputs outputs = outputs_of(file);
   const std::vector<Read> read = files_read(file);

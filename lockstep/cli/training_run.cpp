@@ -476,6 +476,7 @@ int run_training(const TrainingFile& file, const RunFlags& flags) {
     throw Error(ErrorKind::invalid_argument, {file.output.where, "nothing", "how the files to write are called",
                                               "add [output] with file = \"net\", or --output net"});
   }
+  require_output_name(file);
   refuse_existing_outputs(file, flags);
   return file.options.precision == Precision::f32 ? run_with<float>(file, flags) : run_with<double>(file, flags);
 }

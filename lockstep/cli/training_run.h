@@ -33,6 +33,8 @@ struct TrainingOutputs {
   std::vector<std::filesystem::path> all() const;
 };
 TrainingOutputs outputs_of(const TrainingFile& file);
+// Throws Error of the name of a folder, in which all that is written would be called after its ending alone.
+void require_output_name(const TrainingFile& file);
 // Throws Error where one of them is the file of the data, or is there already and may not be replaced.
 void refuse_existing_outputs(const TrainingFile& file, const RunFlags& flags);
 

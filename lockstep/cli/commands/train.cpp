@@ -53,6 +53,7 @@ int train(TrainOptions options) {
   TrainingFile file = read_training_file(options.file);
   if (options.output) {
     file.output.stem = *options.output;
+    file.output.where = "--output";
     const auto extension = file.output.stem.extension();
     if (extension == ".h5" || extension == ".safetensors") file.output.stem.replace_extension();
   }
