@@ -14,8 +14,20 @@
 namespace lockstep::ode {
 namespace {
 
+void require_function(const Loss& loss) {
+  const auto require = [&]<class Function>(const Function* function, const char* name) {
+    if (function == nullptr || *function) return;
+    throw Error(ErrorKind::invalid_argument,
+                {.field = "loss", .found = std::string("an empty ") + name, .expected = "a function"});
+  };
+  require(std::get_if<TrajectoryLoss>(&loss), "TrajectoryLoss");
+  require(std::get_if<EnsembleLoss>(&loss), "EnsembleLoss");
+  require(std::get_if<EndLoss>(&loss), "EndLoss");
+}
+
 void check(const Problem& problem, const Options& options, const Loss& loss) {
   detail::require_differentiable(problem, options, detail::SaveRows::may_end_early);
+  require_function(loss);
   const auto* squares = std::get_if<SquaredError>(&loss);
   if (squares == nullptr) return;
   const std::size_t n = problem.rhs->components();

@@ -101,7 +101,7 @@ class GradientSolver {
  public:
   // Throws Error (invalid_argument, unsupported): as solve(), for functions without a derivative, those of events and
   // resets among them (differentiable_event.h), with a linearly implicit method for right-hand sides without second
-  // ones (StateFunction::directional_f64()), and for targets that do not fit.
+  // ones (StateFunction::directional_f64()), for targets that do not fit, and for a loss that is an empty function.
   GradientSolver(Problem problem, Options options, Loss loss, GradientOptions gradient_options = {});
   ~GradientSolver();
   GradientSolver(GradientSolver&&) noexcept;

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
@@ -311,6 +312,12 @@ TEST(GradientBits, refuses_what_it_cannot_differentiate) {
     EXPECT_STREQ(error.what(),
                  "loss.targets: found 2 numbers, expected 18: 1 trajectories x 6 save points x 3 components");
   }
+  const auto message = [&](const Loss& loss) {
+    return message_of([&] { solve_with_gradients(problem, f64("tsit5", StepControl::per_trajectory), loss); });
+  };
+  EXPECT_EQ(message(TrajectoryLoss()), "loss: found an empty TrajectoryLoss, expected a function");
+  EXPECT_EQ(message(EnsembleLoss()), "loss: found an empty EnsembleLoss, expected a function");
+  EXPECT_EQ(message(EndLoss()), "loss: found an empty EndLoss, expected a function");
 }
 
 }  // namespace

@@ -195,6 +195,17 @@ TEST(Impulses, parts_and_selections_keep_those_of_their_trajectories) {
   }
 }
 
+TEST(Impulses, selections_of_trajectories_that_there_are_not_are_refused) {
+  const Problem whole = dosed_apart();
+  const std::size_t all = whole.trajectories();
+  EXPECT_EQ(message_of([&] {
+              static_cast<void>(whole.selection({0, all}));
+            }),
+            "problem.selection[1]: found trajectory " + std::to_string(all) + ", expected trajectories below " +
+                std::to_string(all));
+  EXPECT_TRUE(whole.selection({}).initial_states.empty());
+}
+
 // The state there is the one before, at the end of a span too, and behind it only where a span begins.
 TEST(Impulses, save_points_at_one_hold_the_state_before_it) {
   Problem problem;

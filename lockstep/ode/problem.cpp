@@ -174,6 +174,12 @@ Problem Problem::part(std::size_t first, std::size_t count) const {
 }
 
 Problem Problem::selection(const std::vector<std::size_t>& rows) const {
+  const std::size_t all = trajectories();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < all) continue;
+    refuse("selection[" + std::to_string(i) + "]", "trajectory " + std::to_string(rows[i]),
+           "trajectories below " + std::to_string(all));
+  }
   Problem result = with_rows(*this, [&](const std::vector<double>& values, std::size_t width) {
     std::vector<double> picked;
     picked.reserve(rows.size() * width);

@@ -84,7 +84,7 @@ struct Problem {
   // The ensemble of trajectories [first, first + count) alone. Those solve to the same bits as within the whole, but
   // where all share one step size (StepControl::common).
   Problem part(std::size_t first, std::size_t count) const;
-  // The same of trajectories rows[0], rows[1], ...; each below trajectories().
+  // The same of trajectories rows[0], rows[1], ...; throws Error of one that there is not, as part() does.
   Problem selection(const std::vector<std::size_t>& rows) const;
 
   // Throws Error (invalid_argument) naming field, found and expected: sizes that do not fit, numbers that are not
