@@ -81,6 +81,14 @@ bool is_time_of_day_or_date(std::string_view field) {
          is_digit(field.front()) && is_digit(field.back());
 }
 
+// 1e-400
+bool is_beyond_float64(std::string_view field) {
+  if (field.starts_with('+')) field.remove_prefix(1);
+  double number = 0;
+  const auto parsed = std::from_chars(field.data(), field.data() + field.size(), number);
+  return parsed.ec == std::errc::result_out_of_range && parsed.ptr == field.data() + field.size();
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& source, MissingNumbers missing) : text_(text), missing_(missing) {
@@ -179,6 +187,8 @@ class Reader {
   }
 
   std::string advice(std::string_view field, bool among_numbers) const {
+    if (is_beyond_float64(field))
+      return "float64 holds sizes from 5e-324 to 1.8e308: take another unit, or write 0 for less";
     if (has_decimal_comma(field)) return "write decimal points: 0.5, not 0,5";
     if (table_.columns.size() == 1 && field.find(' ') != field.npos)
       return "separate columns by commas, semicolons or tabs";

@@ -70,6 +70,10 @@ TEST(Csv, what_other_programs_write_otherwise_is_told_how_to_mend) {
               HasSubstr("found \"0,79953\", expected a finite number; write decimal points"));
   EXPECT_THAT(message_of("t,x\ns,m\n0,1\n"), HasSubstr("found \"s\", expected a finite number; begin a line of units"));
   EXPECT_THAT(message_of("t,x\n2026-10-02T10:00:00.5,1\n"), HasSubstr("; write times as numbers"));
+  for (const char* number : {"1e-400", "+1e-400", "-1e400", "1e+400"})
+    EXPECT_THAT(message_of("t,x\n0,1\n1," + std::string(number) + "\n"),
+                HasSubstr("; float64 holds sizes from 5e-324"));
+  EXPECT_EQ(parse_csv("x\n5e-324\n", "t.csv").values.at(0), 5e-324);
   EXPECT_THAT(message_of("t x\n0 1\n"), HasSubstr("; separate columns by commas, semicolons or tabs"));
   EXPECT_THAT(message_of("t,x\n0,1\n1,1,5\n"), HasSubstr("t.csv:3: found 3 fields, expected 2"));
   EXPECT_THAT(message_of("t,x\n0,1\n1,-\n"), HasSubstr("; repair the row or leave it out"));
