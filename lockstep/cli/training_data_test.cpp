@@ -72,6 +72,24 @@ TEST_F(TrainingDataTest, the_split_is_a_partition_that_the_seed_decides) {
   EXPECT_EQ(load_regression(file(kRegression + "validation = 0.2\n")).training.inputs, data.training.inputs);
 }
 
+TEST_F(TrainingDataTest, numbers_whose_squares_float64_cannot_hold_are_refused) {
+  for (const std::string size : {"e200", "e-310"}) {
+    write("t.csv", "a,b,c\n1,2,3" + size + "\n4,5,6" + size + "\n");
+    const std::string told =
+        "c of up to 6" + std::string(size == "e200" ? "e+200" : "e-310") +
+        ", expected sizes from 1e-150 to 1e150, whose squares float64 holds; give c in another unit";
+    EXPECT_THAT(message_of(kRegression, false), HasSubstr(": data.targets: found " + told));
+    EXPECT_THAT(message_of("file = \"t.csv\"\ninputs = \"c\"\ntargets = \"a\"\n", false),
+                HasSubstr(": data.inputs: found " + told));
+    EXPECT_THAT(message_of("file = \"t.csv\"\ntime = \"a\"\nstates = \"c\"\n", true),
+                HasSubstr(": data.states: found " + told));
+  }
+  write("t.csv", "a,b,c\n1,2,1e-310\n4,5,1e-310\n");  // nothing is learned from it
+  EXPECT_EQ(message_of(kRegression, false), "no error");
+  write("t.csv", "a,b,c\n1,2,3e-150\n4,5,6e149\n");
+  EXPECT_EQ(message_of(kRegression, false), "no error");
+}
+
 TEST_F(TrainingDataTest, a_column_of_texts_names_the_trajectories) {
   const std::string runs = kTrajectory + "trajectory = \"run\"\n";
   write("t.csv", "run,t,x\nA12,0,5\nA12,1,6\nB \"7\",0,7\nB \"7\",3,8\n\"C, late\",0,1\n\"C, late\",1,2\n");

@@ -10,6 +10,7 @@
 #include "lockstep/cli/training_data.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/random.h"
+#include "lockstep/train/table.h"
 
 namespace lockstep::cli {
 namespace {
@@ -126,6 +127,19 @@ void require_each_target(const RegressionTable& table, const std::string& where)
   }
 }
 
+// Losses, spreads and scales are made of squares.
+void require_squares(const std::vector<std::string>& names, const std::vector<double>& values,
+                     const std::string& where) {
+  constexpr double kLargest = 1e150;
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    const train::ColumnStatistics of = train::column_statistics(values, names.size(), c);
+    const double largest = std::max(std::fabs(of.minimum), std::fabs(of.maximum));
+    if (!(of.minimum < of.maximum) || (largest <= kLargest && largest >= 1 / kLargest)) continue;
+    refuse(where, names[c] + " of up to " + rounded_text(largest, 3),
+           "sizes from 1e-150 to 1e150, whose squares float64 holds", "give " + names[c] + " in another unit");
+  }
+}
+
 // Starts of validation data are not trained, whatever the phases free.
 void require_first_points(const TrajectoryTable& table, const DataSection& section) {
   const std::size_t n = table.component_names.size();
@@ -197,6 +211,8 @@ RegressionData split(const TrainingFile& file, const RegressionTable& given, con
     deal(all.sigma, all.target_names.size(), held, data.training.sigma, data.validation.sigma);
   }
   require_each_target(data.training, file.data.where_targets);
+  require_squares(data.training.input_names, data.training.inputs, file.data.where_inputs);
+  require_squares(data.training.target_names, data.training.targets, file.data.where_targets);
   if (validation != nullptr) {
     RegressionTable own = with_targets(
         *validation, file.data.validation_file ? file.data.validation_file->where : file.data.where + ".validation");
@@ -260,6 +276,7 @@ TrajectoryData split(const TrainingFile& file, const TrajectoryTable& all, std::
       meet_times(table->impulses[i], times.subspan(first, table->lengths[i]), times[first]);
   }
   require_each_state(data.training, file.data);
+  require_squares(data.training.component_names, data.training.states, file.data.where_states);
   require_first_points(data.validation, file.data);
   return data;
 }
