@@ -27,9 +27,15 @@ namespace {
 
 // With the tolerances that the data ask for, where it has none of its own.
 TrainingFile with_tolerances(TrainingFile file, const TrajectoryTable& training) {
-  if (file.atol_given || file.options.control == ode::StepControl::fixed) return file;
-  file.options.component_atol =
-      ode::fit_tolerances(library_data(training, {}), training.component_names.size(), file.options.precision);
+  const std::size_t components = training.component_names.size(), given = file.options.component_atol.size();
+  if (given != 0 && given != components) {
+    throw Error(ErrorKind::invalid_argument, {file.where_atol,
+                                              counted_text(given, "number"),
+                                              "one for all components or one for each of " + std::to_string(components),
+                                              {}});
+  }
+  if (!file.where_atol.empty() || file.options.control == ode::StepControl::fixed) return file;
+  file.options.component_atol = ode::fit_tolerances(library_data(training, {}), components, file.options.precision);
   return file;
 }
 

@@ -418,6 +418,22 @@ class TrainTest(ToolTest):
                        "--overwrite", "--output", "known")
         self.assertEqual((self.folder / "known.h5").read_bytes(), b"a net")
 
+    def test_tolerances_of_each_component_are_as_many(self):
+        text = SPIRAL.replace("\natol = 1e-4", "\natol = [1e-4, 1e-4, 1e-4]")
+        self.write("atol.toml", text)
+        line = 1 + text.splitlines().index("atol = [1e-4, 1e-4, 1e-4]")
+        self.fail_with(f"atol.toml:{line}: method.atol: found 3 numbers, expected one for all components or one for each of 2\n",
+                       "train", "atol.toml")
+
+    def test_what_layers_compute_is_told(self):
+        self.write("line.csv", "a,b\n0,1\n1,2\n2,3\n")
+        for layers, told in (('hidden = [3]\nactivations = ["relu", "tanh"]', "1-3-1 relu (output tanh), "),
+                             ('hidden = [3, 2]\nactivations = ["relu", "sin", "tanh"]', "1-3-2-1 relu-sin (output tanh), "),
+                             ('hidden = [3, 2]\nactivation = "relu"', "1-3-2-1 relu, "), ("hidden = []", "1-1 identity, ")):
+            self.write("layers.toml", f'[net]\n{layers}\n[data]\nfile = "line.csv"\ninputs = ["a"]\ntargets = ["b"]\n'
+                                      '[training]\noptimiser = "lbfgs"\niterations = 1\n[output]\nfile = "layers"\n')
+            self.assertTrue(self.succeed("train", "layers.toml", "--overwrite").startswith(told), told)
+
     def test_a_folder_is_no_name_of_what_is_written(self):
         (self.folder / "runs").mkdir()
         for name, better in ((".", "./net"), ("runs/", "runs/net"), ("runs/..", "runs/../net")):

@@ -361,7 +361,8 @@ TrainingFile interpret(const TomlValue& file, const std::filesystem::path& path)
   }
   training.options = solver.options;
   if (!training.resets.empty()) require_own_steps(training, solver);
-  training.atol_given = solver.where_of.contains("options.atol");
+  const auto atol = solver.where_of.find("options.atol");
+  if (atol != solver.where_of.end()) training.where_atol = atol->second;
   try {
     training.options.validate();
   } catch (const Error& error) {

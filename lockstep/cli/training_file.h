@@ -113,7 +113,7 @@ struct TrainingFile {
   std::optional<double> target;       // of the recommended ones
   ode::FailedTrajectories failed = ode::FailedTrajectories::stop;
   ode::Options options;     // method, precision, threads, target
-  bool atol_given = false;  // or else it follows from the size of the data
+  std::string where_atol;   // where it is given; empty: it follows from the size of the data
   TrainingOutput output;
 };
 

@@ -1,5 +1,6 @@
 #include "lockstep/cli/training_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +45,16 @@ std::string net_text(const nn::Model& model) {
   const Mlp mlp = nn::to_mlp(model);
   std::string text = std::to_string(mlp.inputs());
   for (const DenseLayer& layer : mlp.layers) text += "-" + std::to_string(layer.outputs);
-  return text + " " + to_string(mlp.layers.front().activation);
+  const auto hidden = std::span(mlp.layers).first(mlp.layers.size() - 1);
+  const Activation& first = mlp.layers.front().activation;
+  text += " " + to_string(first);
+  if (hidden.empty()) return text;
+  const auto is_first = [&](const DenseLayer& layer) { return layer.activation == first; };
+  for (const DenseLayer& layer : hidden.subspan(1)) {
+    if (!std::ranges::all_of(hidden, is_first)) text += "-" + to_string(layer.activation);
+  }
+  const Activation& last = mlp.layers.back().activation;
+  return last == Activation{} ? text : text + " (output " + to_string(last) + ")";
 }
 
 // "2-8-1 tanh", of several "production 1-8-1 tanh, loss 1-8-1 tanh", then the parameters' names.
