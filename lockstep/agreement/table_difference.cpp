@@ -72,8 +72,11 @@ bool same_bytes(const hdf5::Dataset& a, const hdf5::Dataset& b) {
   return a.shape() == b.shape() && a.read<std::uint8_t>() == b.read<std::uint8_t>();
 }
 
-// What trajectories are solved again from.
-void compare_problems(const std::string& name, const hdf5::Group& a, const hdf5::Group& b, Tables& tables) {
+// What trajectories are solved again from. `above`: where the groups lie that hold `a`, which may hold itself.
+void compare_problems(const std::string& name, const hdf5::Group& a, const hdf5::Group& b, Tables& tables,
+                      std::vector<hdf5::Place> above = {}) {
+  if (std::ranges::find(above, a.place()) != above.end()) return;
+  above.push_back(a.place());
   std::set<std::string> attributes;
   for (const hdf5::Group* group : {&a, &b}) {
     for (const std::string& attribute : group->attribute_names()) attributes.insert(attribute);
@@ -93,7 +96,7 @@ void compare_problems(const std::string& name, const hdf5::Group& a, const hdf5:
       compare_numbers<double>(path, in_a, in_b, tables);
   }
   for (const std::string& member : a.groups()) {
-    if (b.has(member)) compare_problems(name + "/" + member, a.group(member), b.group(member), tables);
+    if (b.has(member)) compare_problems(name + "/" + member, a.group(member), b.group(member), tables, above);
   }
 }
 

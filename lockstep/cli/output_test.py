@@ -254,7 +254,7 @@ class Pack(OutputTest):
                        "--output", "merged.h5")
         with h5py.File(self.path("lorenz.h5"), "r+") as file:
             file["mine"] = np.zeros(3, dtype=[("a", "i4")])
-        self.fail_with("/mine: found another type, expected a type that result files have", "pack", "lorenz.h5")
+        self.fail_with("/mine: found a dataset of another type, expected what can be copied whole", "pack", "lorenz.h5")
 
     def test_an_unfinished_file_is_not_packed(self):
         self.succeed("solve", "lorenz.toml")

@@ -84,7 +84,7 @@ ElementType element_type(hid_t type) {
   const std::size_t bytes = H5Tget_size(type);
   switch (H5Tget_class(type)) {
     case H5T_INTEGER:
-      return {Kind::integer, bytes};
+      return {Kind::integer, bytes, H5Tget_sign(type) == H5T_SGN_NONE};
     case H5T_FLOAT:
       return {Kind::real, bytes};
     case H5T_STRING:
@@ -112,7 +112,7 @@ Handle creation_properties(hid_t kind, const std::string& object) {
 std::string to_string(ElementType type) {
   switch (type.kind) {
     case Kind::integer:
-      return "int" + std::to_string(8 * type.bytes);
+      return (type.is_unsigned ? "uint" : "int") + std::to_string(8 * type.bytes);
     case Kind::real:
       return "float" + std::to_string(8 * type.bytes);
     case Kind::string:
@@ -135,6 +135,27 @@ void Handle::close() noexcept {
   id_ = -1;
 }
 
+namespace {
+
+std::string file_name(std::int64_t object, const std::string& name) {
+  std::string text(static_cast<std::size_t>(check(H5Fget_name(object, nullptr, 0), name, "its file")), '\0');
+  check(H5Fget_name(object, text.data(), text.size() + 1), name, "its file");
+  return text;
+}
+
+}  // namespace
+
+Place detail::place_of(hid_t object, const std::string& name) {
+  hobj_ref_t address = 0;
+  check(H5Rcreate(&address, object, ".", H5R_OBJECT, -1), name, "where it lies");
+  return {file_name(object, name), address};
+}
+
+Place Object::place() const {
+  const Call call;
+  return detail::place_of(id(), name_);
+}
+
 // ---- groups
 
 bool Group::has(const std::string& member) const {
@@ -149,31 +170,42 @@ bool Group::has(const std::string& member) const {
   return check(H5Lexists(id(), member.c_str(), H5P_DEFAULT), name_, "to look for " + member) > 0;
 }
 
-std::vector<std::string> Group::members(int wanted_type) const {
+std::vector<Member> Group::members() const {
   const Call call;
-  std::vector<std::string> all, result;
-  const auto collect = [](hid_t, const char* name, const H5L_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+  std::vector<Member> all;
+  const auto collect = [](hid_t, const char* name, const H5L_info_t* link, void* list) -> herr_t {
+    const MemberKind kind = link->type == H5L_TYPE_HARD       ? MemberKind::dataset  // or what else, is seen below
+                            : link->type == H5L_TYPE_SOFT     ? MemberKind::soft_link
+                            : link->type == H5L_TYPE_EXTERNAL ? MemberKind::external_link
+                                                              : MemberKind::other;
+    static_cast<std::vector<Member>*>(list)->push_back({name, kind});
     return 0;
   };
   check(H5Literate(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &all), name_, "readable members");
-  for (std::string& member : all) {
-    const Handle object(H5Oopen(id(), member.c_str(), H5P_DEFAULT));
-    if (object.id() >= 0) {
-      if (H5Iget_type(object.id()) == wanted_type) result.push_back(std::move(member));
-      continue;
-    }
-    // A link to elsewhere may lead nowhere. What is the file's own is damaged, and not to be left out.
-    H5L_info_t link;
-    check(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), child(name_, member), "a link");
-    if (link.type == H5L_TYPE_HARD) check(-1, child(name_, member), "a readable dataset or group");
+  for (Member& member : all) {
+    if (member.kind != MemberKind::dataset) continue;
+    const Handle object = opened(H5Oopen(id(), member.name.c_str(), H5P_DEFAULT), child(name_, member.name),
+                                 "a readable dataset or group");
+    const H5I_type_t type = H5Iget_type(object.id());
+    if (type != H5I_DATASET) member.kind = type == H5I_GROUP ? MemberKind::group : MemberKind::type;
   }
-  std::sort(result.begin(), result.end());
+  std::ranges::sort(all, {}, &Member::name);
+  return all;
+}
+
+// What is the file's own and cannot be opened is damaged, and not to be left out. A link may lead nowhere.
+std::vector<std::string> Group::leading_to(int wanted_type) const {
+  const Call call;
+  std::vector<std::string> result;
+  for (Member& member : members()) {
+    const Handle object(H5Oopen(id(), member.name.c_str(), H5P_DEFAULT));
+    if (object.id() >= 0 && H5Iget_type(object.id()) == wanted_type) result.push_back(std::move(member.name));
+  }
   return result;
 }
 
-std::vector<std::string> Group::groups() const { return members(H5I_GROUP); }
-std::vector<std::string> Group::datasets() const { return members(H5I_DATASET); }
+std::vector<std::string> Group::groups() const { return leading_to(H5I_GROUP); }
+std::vector<std::string> Group::datasets() const { return leading_to(H5I_DATASET); }
 
 Group Group::group(const std::string& member) const {
   const Call call;
@@ -196,6 +228,64 @@ void Group::remove(const std::string& member) {
   check(H5Ldelete(id(), member.c_str(), H5P_DEFAULT), child(name_, member), "to remove it");
 }
 
+void Group::link(const std::string& member, const Object& to) {
+  const Call call;
+  check(H5Olink(to.id(), id(), member.c_str(), H5P_DEFAULT, H5P_DEFAULT), child(name_, member),
+        "to link it to " + to.name());
+}
+
+namespace {
+
+// The value of a soft or external link, and its type.
+std::pair<H5L_type_t, std::vector<char>> link_value(std::int64_t group, const std::string& member,
+                                                    const std::string& full_name) {
+  H5L_info_t about;
+  check(H5Lget_info(group, member.c_str(), &about, H5P_DEFAULT), full_name, "a link");
+  std::vector<char> value(about.type == H5L_TYPE_HARD ? 0 : about.u.val_size + 1);
+  if (!value.empty())
+    check(H5Lget_val(group, member.c_str(), value.data(), value.size(), H5P_DEFAULT), full_name, "a link");
+  return {about.type, std::move(value)};
+}
+
+struct ExternalTarget {
+  const char* file = nullptr;
+  const char* object = nullptr;
+};
+
+ExternalTarget external_target(const std::vector<char>& value, const std::string& full_name) {
+  ExternalTarget target;
+  unsigned flags = 0;
+  check(H5Lunpack_elink_val(value.data(), value.size() - 1, &flags, &target.file, &target.object), full_name,
+        "an external link");
+  return target;
+}
+
+}  // namespace
+
+std::string Group::linked_file(const std::string& member) const {
+  const Call call;
+  const std::string full_name = child(name_, member);
+  const auto [type, value] = link_value(id(), member, full_name);
+  if (type != H5L_TYPE_EXTERNAL) throw Error(ErrorKind::file, {full_name, "no external link", "one", ""});
+  return external_target(value, full_name).file;
+}
+
+void Group::copy_link(const Group& from, const std::string& member) {
+  const Call call;
+  const std::string full_name = child(from.name_, member);
+  const auto [type, value] = link_value(from.id(), member, full_name);
+  if (type == H5L_TYPE_SOFT) {
+    check(H5Lcreate_soft(value.data(), id(), member.c_str(), H5P_DEFAULT, H5P_DEFAULT), child(name_, member),
+          "to create the link");
+  } else if (type == H5L_TYPE_EXTERNAL) {
+    const ExternalTarget target = external_target(value, full_name);
+    check(H5Lcreate_external(target.file, target.object, id(), member.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+          child(name_, member), "to create the link");
+  } else {
+    throw Error(ErrorKind::file, {full_name, "no link that names another place", "a soft or external link", ""});
+  }
+}
+
 Dataset Group::dataset(const std::string& member) const {
   const Call call;
   if (!has(member)) throw Error(ErrorKind::file, {child(name_, member), "nothing of that name", "a dataset", ""});
@@ -208,14 +298,24 @@ Dataset Group::dataset(const std::string& member) const {
 
 bool Group::holds(const Dataset& dataset) const {
   const Call call;
-  const auto file_name = [&](std::int64_t object) {
-    std::string text(static_cast<std::size_t>(check(H5Fget_name(object, nullptr, 0), dataset.name_, "its file")), '\0');
-    check(H5Fget_name(object, text.data(), text.size() + 1), dataset.name_, "its file");
-    return text;
-  };
   const Handle properties = opened(H5Dget_create_plist(dataset.id()), dataset.name_, "its properties");
-  return file_name(dataset.id()) == file_name(id()) && H5Pget_layout(properties.id()) != H5D_VIRTUAL &&
-         H5Pget_external_count(properties.id()) == 0;
+  return file_name(dataset.id(), dataset.name_) == file_name(id(), name_) &&
+         H5Pget_layout(properties.id()) != H5D_VIRTUAL && H5Pget_external_count(properties.id()) == 0;
+}
+
+Dataset Group::create_like(const std::string& member, const Dataset& pattern, const DatasetOptions& options) {
+  const Call call;
+  const std::int64_t stored = pattern.id();
+  const Handle type = opened(H5Tcopy(opened(H5Dget_type(stored), pattern.name(), "a readable type").id()),
+                             pattern.name(), "a readable type");
+  if (!pattern.is_null()) return create(member, type.id(), pattern.shape(), options);
+  const std::string full_name = child(name_, member);
+  const Handle space = opened(H5Screate(H5S_NULL), full_name, "a shape");
+  const Handle properties = creation_properties(H5P_DATASET_CREATE, full_name);
+  return Dataset(
+      opened(H5Dcreate2(id(), member.c_str(), type.id(), space.id(), H5P_DEFAULT, properties.id(), H5P_DEFAULT),
+             full_name, "to create a dataset of null shape"),
+      full_name);
 }
 
 Dataset Group::create(const std::string& member, std::int64_t type, const Shape& shape, const DatasetOptions& options) {

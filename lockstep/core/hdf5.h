@@ -31,8 +31,9 @@ enum class Kind { integer, real, string, other };
 struct ElementType {
   Kind kind = Kind::other;
   std::size_t bytes = 0;  // of one element; of the pointer for strings of variable length
+  bool is_unsigned = false;
 };
-std::string to_string(ElementType type);  // "float32", "int64", "string", ...
+std::string to_string(ElementType type);  // "float32", "int64", "uint16", "string", ...
 
 // Integers are stored as int64, numbers as float64, bytes as uint8, strings as UTF-8 of variable length, lists as one
 // dimension.
@@ -56,11 +57,19 @@ class Handle {
   std::int64_t id_;
 };
 
+// Where an object lies: the same for all the names that it has.
+struct Place {
+  std::string file;
+  std::uint64_t address = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
 // What files, groups and datasets have in common: a name and attributes.
 class Object {
  public:
   // "FILE:/group/dataset", as it stands in messages.
   const std::string& name() const noexcept { return name_; }
+  Place place() const;
 
   bool has_attribute(const std::string& attribute) const;
   std::vector<std::string> attribute_names() const;  // ascending
@@ -86,6 +95,7 @@ class Object {
   std::vector<double> number_list_attribute(const std::string& attribute) const;
 
  protected:
+  friend class Group;  // which names others
   Object(Handle handle, std::string name) : handle_(std::move(handle)), name_(std::move(name)) {}
   std::int64_t id() const noexcept { return handle_.id(); }
 
@@ -99,6 +109,7 @@ class Dataset : public Object {
   Shape shape() const;
   ElementType type() const;
   std::size_t size() const;  // elements
+  bool is_null() const;      // HDF5's null shape, of no elements: not that of a scalar
 
   // All of it, or a hyperslab. Reading into float or double converts any number; reading into an integer type
   // needs stored integers no wider than it. Throws before allocating when the box does not lie inside the shape,
@@ -112,6 +123,9 @@ class Dataset : public Object {
   template <Number T>
   void read_into(std::span<T> values, const Shape& start, const Shape& count, const Shape& stride = {}) const;
   std::vector<std::string> read_strings() const;
+  // Integers and reals of any type as they are stored, not converted; start and count are empty for a scalar.
+  void read_stored(std::span<std::byte> values, const Shape& start, const Shape& count) const;
+  void write_stored(std::span<const std::byte> values, const Shape& start, const Shape& count);
 
   // values.size() must be the number of elements written.
   template <Number T>
@@ -131,6 +145,8 @@ class Dataset : public Object {
   bool is_scale() const;
   // For each dimension the name of the dataset that is its scale, "" where it has none. A scale names itself.
   std::vector<std::string> scale_names() const;
+  // For each dimension all its scales; none for a dataset that is a scale itself.
+  std::vector<std::vector<Place>> scale_places() const;
 
   // The files a virtual dataset takes its numbers from, as it names them; none for other datasets.
   std::vector<std::string> source_files() const;
@@ -140,6 +156,7 @@ class Dataset : public Object {
   using Object::Object;
   void transfer(bool writing, void* data, std::int64_t memory_type, const Shape* start, const Shape* count,
                 const Shape* stride = nullptr) const;
+  void transfer_stored(bool writing, void* data, std::size_t bytes, const Shape& start, const Shape& count) const;
 };
 
 // A whole dataset of another file that stands in a virtual dataset as the box beginning at `start`.
@@ -159,22 +176,38 @@ struct DatasetOptions {
       0;  // 1 to 9: chunks are shuffled (bytes of equal weight side by side) and deflated; space comes as used
 };
 
+// What a group has under a name: an object, or a link to one elsewhere, which may lead nowhere.
+enum class MemberKind { group, dataset, type, soft_link, external_link, other };
+struct Member {
+  std::string name;
+  MemberKind kind = MemberKind::other;
+};
+
 class Group : public Object {
  public:
   bool has(const std::string& member) const;
-  std::vector<std::string> groups() const;    // names of members, ascending
-  std::vector<std::string> datasets() const;  // names of members, ascending
+  std::vector<Member> members() const;  // all, ascending
+  // Those that are groups or datasets, and links that lead to one: names, ascending. Groups may hold each other.
+  std::vector<std::string> groups() const;
+  std::vector<std::string> datasets() const;
 
   Group group(const std::string& member) const;
   Group create_group(const std::string& member);
   Dataset dataset(const std::string& member) const;
   // Its name goes. The space that it took serves others until the file is closed, and is lost then.
   void remove(const std::string& member);
+  // One more name for an object of the same file.
+  void link(const std::string& member, const Object& to);
+  // The soft or external link that another group, of another file perhaps, has under the same name.
+  void copy_link(const Group& from, const std::string& member);
+  std::string linked_file(const std::string& member) const;  // of an external link, as it names it
   // False where the dataset's numbers lie in another file than this group: by an external link, external storage or as
   // a virtual dataset. Files of strangers may name any file of the machine.
   bool holds(const Dataset& dataset) const;
   template <Number T>
   Dataset create_dataset(const std::string& member, const Shape& shape, const DatasetOptions& options = {});
+  // Of the type and shape of a dataset of numbers, whatever they are, for read_stored() and write_stored().
+  Dataset create_like(const std::string& member, const Dataset& pattern, const DatasetOptions& options = {});
   // A dataset that shows parts of other files. HDF5 reads `fill` where no source lies, and where a file is missing.
   template <Number T>
   Dataset create_virtual(const std::string& member, const Shape& shape, std::span<const VirtualSource> sources, T fill);
@@ -187,7 +220,7 @@ class Group : public Object {
 
  private:
   Dataset create(const std::string& member, std::int64_t type, const Shape& shape, const DatasetOptions& options);
-  std::vector<std::string> members(int wanted_type) const;
+  std::vector<std::string> leading_to(int wanted_type) const;
 };
 
 // The root group, and the file it stands for.

@@ -137,6 +137,11 @@ std::size_t Dataset::size() const { return product(shape(), name_); }
 void Dataset::transfer(bool writing, void* data, std::int64_t memory, const Shape* start, const Shape* count,
                        const Shape* stride) const {
   const Call call;
+bool Dataset::is_null() const {
+  const Call call;
+  return H5Sget_simple_extent_type(opened(H5Dget_space(id()), name_, "a readable shape").id()) == H5S_NULL;
+}
+
   const Handle file_space = opened(H5Dget_space(id()), name_, "a readable shape");
   Handle memory_space(H5S_ALL);
   hid_t file_selection = H5S_ALL;
@@ -198,6 +203,32 @@ void Dataset::read_into(std::span<T> values, const Shape& start, const Shape& co
 std::vector<std::string> Dataset::read_strings() const {
   const Call call;
   const Handle type = opened(H5Dget_type(id()), name_, "a readable type");
+void Dataset::transfer_stored(bool writing, void* data, std::size_t bytes, const Shape& start,
+                              const Shape& count) const {
+  const Call call;
+  const ElementType stored = type();
+  if (stored.kind != Kind::integer && stored.kind != Kind::real)
+    throw Error(ErrorKind::file, {name_, to_string(stored), "numbers", ""});
+  const bool scalar = start.empty() && count.empty() && shape().empty();
+  if (!scalar) check_box(name_, shape(), start, count);
+  const std::size_t expected = product(count, name_) * stored.bytes;
+  if (bytes != expected) {
+    throw Error(ErrorKind::invalid_argument, {name_, "memory for " + std::to_string(bytes) + " bytes",
+                                              std::to_string(expected) + " for count " + text(count), ""});
+  }
+  if (bytes == 0 || is_null()) return;
+  const Handle type = opened(H5Dget_type(id()), name_, "a readable type");
+  transfer(writing, data, type.id(), scalar ? nullptr : &start, scalar ? nullptr : &count);
+}
+
+void Dataset::read_stored(std::span<std::byte> values, const Shape& start, const Shape& count) const {
+  transfer_stored(false, values.data(), values.size(), start, count);
+}
+
+void Dataset::write_stored(std::span<const std::byte> values, const Shape& start, const Shape& count) {
+  transfer_stored(true, const_cast<std::byte*>(values.data()), values.size(), start, count);
+}
+
   const Handle space = opened(H5Dget_space(id()), name_, "a readable shape");
   const ElementType element = detail::element_type(type.id());
   if (element.kind != Kind::string) throw Error(ErrorKind::file, {name_, to_string(element), "strings", ""});
@@ -296,6 +327,36 @@ std::vector<std::string> Dataset::scale_names() const {
 std::vector<std::string> Dataset::source_files() const {
   const Call call;
   return files_behind(name_, id());
+std::vector<std::vector<Place>> Dataset::scale_places() const {
+  const Call call;
+  struct Found {
+    std::vector<Place> places;
+    const std::string& name;
+    bool failed = false;
+  };
+  // C calls it: no exception may leave it.
+  const auto note = [](hid_t, unsigned, hid_t scale, void* to) -> herr_t {
+    Found& found = *static_cast<Found*>(to);
+    try {
+      found.places.push_back(detail::place_of(scale, found.name));
+    } catch (const std::exception&) {
+      found.failed = true;
+    }
+    return found.failed ? 1 : 0;
+  };
+  std::vector<std::vector<Place>> places(shape().size());
+  if (is_scale()) return places;
+  for (std::size_t dimension = 0; dimension < places.size(); ++dimension) {
+    Found found{{}, name_};
+    check(H5DSiterate_scales(id(), static_cast<unsigned>(dimension), nullptr, note, &found), name_,
+          "readable dimension scales");
+    if (found.failed)
+      throw Error(ErrorKind::file, {name_, "a dimension scale that cannot be read", "one that can", ""});
+    places[dimension] = std::move(found.places);
+  }
+  return places;
+}
+
 }
 
 #define LOCKSTEP_HDF5_NUMBER(T)                                                                      \

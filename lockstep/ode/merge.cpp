@@ -24,9 +24,9 @@ auto with_type(const DatasetPlan& plan, const Function& function) {
   const bool integer = plan.type.kind == hdf5::Kind::integer;
   if (real && plan.type.bytes == 4) return function(float{});
   if (real && plan.type.bytes == 8) return function(double{});
-  if (integer && plan.type.bytes == 1) return function(std::uint8_t{});
-  if (integer && plan.type.bytes == 4) return function(std::int32_t{});
-  if (integer && plan.type.bytes == 8) return function(std::int64_t{});
+  if (integer && plan.type.bytes == 1 && plan.type.is_unsigned) return function(std::uint8_t{});
+  if (integer && plan.type.bytes == 4 && !plan.type.is_unsigned) return function(std::int32_t{});
+  if (integer && plan.type.bytes == 8 && !plan.type.is_unsigned) return function(std::int64_t{});
   throw Error(ErrorKind::file, {plan.name, to_string(plan.type), "a type that result files have", {}});
 }
 

@@ -55,9 +55,10 @@ int pack(const PackCommand& command, const std::string& command_line) {
       std::printf("%s: stays as it is, %s: packed it would take %s\n", target.c_str(),
                   size_text(packed.bytes_before).c_str(), size_text(packed.bytes_after).c_str());
     } else if (!command.quiet) {
-      std::printf("%s: %s, was %s: %s times smaller, every bit verified\n", target.c_str(),
-                  size_text(packed.bytes_after).c_str(), size_text(packed.bytes_before).c_str(),
-                  fixed_text(packed.ratio(), 2).c_str());
+      const bool smaller = packed.bytes_after < packed.bytes_before;
+      const std::string change = smaller ? fixed_text(packed.ratio(), 2) + " times smaller" : "no smaller";
+      std::printf("%s: %s, was %s: %s, every bit verified\n", target.c_str(), size_text(packed.bytes_after).c_str(),
+                  size_text(packed.bytes_before).c_str(), change.c_str());
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::cancelled) throw;

@@ -59,6 +59,7 @@ inline Handle opened(hid_t id, const std::string& object, const std::string& exp
 Handle creation_properties(hid_t kind, const std::string& object);
 
 ElementType element_type(hid_t type);
+Place place_of(hid_t object, const std::string& name);
 Handle string_type();  // UTF-8, variable length
 
 // For C's sake: throws where the text holds a zero byte, which would silently end it.

@@ -270,13 +270,17 @@ Attributes without_words(Attributes attributes) {
   return attributes;
 }
 
-// Those of a group and the ones in them, each after the one it lies in; `prefix` as for datasets.
+// Those of a group and the ones in them, each after the one it lies in; `prefix` as for datasets, `above` the places of
+// the group and of those that it lies in.
 void add_groups(PartSet& set, const ResultFile& file, const hdf5::Group& parent, const std::string& prefix,
-                std::size_t part) {
+                std::size_t part, std::vector<hdf5::Place> above) {
+  above.push_back(parent.place());
   for (const std::string& member : parent.groups()) {
     const std::string name = prefix + member;
     const hdf5::Group group = parent.group(member);
     Attributes attributes = attributes_of(group);
+    if (std::ranges::find(above, group.place()) != above.end())
+      refuse_part(file.path(), "a group that holds itself, as " + name, "groups that end", "remove that link");
     const auto known = std::ranges::find(set.groups, name, &GroupPlan::name);
     if (known == set.groups.end()) {
       set.groups.push_back({name, attributes});
@@ -285,7 +289,7 @@ void add_groups(PartSet& set, const ResultFile& file, const hdf5::Group& parent,
                   "give the parts of one run");
     }
     add_datasets(set.datasets, file, group, name + "/", part, set.parts);
-    add_groups(set, file, group, name + "/", part);
+    add_groups(set, file, group, name + "/", part, above);
   }
 }
 
@@ -318,7 +322,7 @@ PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
     set.committed += static_cast<std::int64_t>(part.count - part.unfinished);
     const ResultFile file(part.path);
     add_datasets(set.datasets, file, file.hdf5(), "", i, set.parts);
-    add_groups(set, file, file.hdf5(), "", i);
+    add_groups(set, file, file.hdf5(), "", i, {});
   }
   set.attributes = attributes.all();
   return set;
