@@ -92,6 +92,20 @@ class Shards(PartsTest):
                 for path in self.folder.glob("*.h5"):
                     path.unlink()
 
+    def test_a_link_to_an_index_is_the_index(self):
+        self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet")
+        shards = self.solve_shards(2)
+        self.succeed("merge", *shards, "--output", "index.h5", "--index")
+        self.path("elsewhere").mkdir()
+        self.path("elsewhere/link.h5").symlink_to("../index.h5")
+        self.assertRegex(self.succeed("validate", "--bits", "whole.h5", "elsewhere/link.h5"), r"\Asame bits: all")
+        self.succeed("merge", "elsewhere/link.h5", "--output", "merged.h5")
+        self.expect_same_datasets("whole.h5", "merged.h5")
+        # Made again by way of the link, it still lies where it lay.
+        self.succeed("merge", *shards, "--output", "elsewhere/link.h5", "--index", "--overwrite")
+        self.assertTrue(self.path("elsewhere/link.h5").is_symlink())
+        self.assertRegex(self.succeed("validate", "--bits", "whole.h5", "index.h5"), r"\Asame bits: all")
+
     def test_packed_shards_of_chosen_components_merge_like_others(self):
         chosen = PROBLEM.replace("[output]", '[output]\ncomponents = ["z", "x"]\nevery = 2').replace("= 101", "= 15000")
         self.path("p.toml").write_text(chosen)

@@ -70,7 +70,10 @@ std::vector<std::string> files_behind(const std::string& name, std::int64_t data
 std::uintmax_t source_bytes(const std::string& name, std::int64_t dataset) {
   const std::vector<std::string> files = files_behind(name, dataset);
   if (files.empty()) return 0;
-  const std::filesystem::path folder = std::filesystem::path(name.substr(0, name.rfind(":/"))).parent_path();
+  // Beside the file itself, where the name is a link to it.
+  std::error_code unknown;
+  const std::filesystem::path given = name.substr(0, name.rfind(":/"));
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(given, unknown).parent_path();
   std::uintmax_t bytes = 0;
   for (const std::string& file : files) {
     std::error_code missing;
@@ -134,14 +137,14 @@ ElementType Dataset::type() const {
 
 std::size_t Dataset::size() const { return product(shape(), name_); }
 
-void Dataset::transfer(bool writing, void* data, std::int64_t memory, const Shape* start, const Shape* count,
-                       const Shape* stride) const {
-  const Call call;
 bool Dataset::is_null() const {
   const Call call;
   return H5Sget_simple_extent_type(opened(H5Dget_space(id()), name_, "a readable shape").id()) == H5S_NULL;
 }
 
+void Dataset::transfer(bool writing, void* data, std::int64_t memory, const Shape* start, const Shape* count,
+                       const Shape* stride) const {
+  const Call call;
   const Handle file_space = opened(H5Dget_space(id()), name_, "a readable shape");
   Handle memory_space(H5S_ALL);
   hid_t file_selection = H5S_ALL;
@@ -200,9 +203,6 @@ void Dataset::read_into(std::span<T> values, const Shape& start, const Shape& co
   }
 }
 
-std::vector<std::string> Dataset::read_strings() const {
-  const Call call;
-  const Handle type = opened(H5Dget_type(id()), name_, "a readable type");
 void Dataset::transfer_stored(bool writing, void* data, std::size_t bytes, const Shape& start,
                               const Shape& count) const {
   const Call call;
@@ -229,6 +229,9 @@ void Dataset::write_stored(std::span<const std::byte> values, const Shape& start
   transfer_stored(true, const_cast<std::byte*>(values.data()), values.size(), start, count);
 }
 
+std::vector<std::string> Dataset::read_strings() const {
+  const Call call;
+  const Handle type = opened(H5Dget_type(id()), name_, "a readable type");
   const Handle space = opened(H5Dget_space(id()), name_, "a readable shape");
   const ElementType element = detail::element_type(type.id());
   if (element.kind != Kind::string) throw Error(ErrorKind::file, {name_, to_string(element), "strings", ""});
@@ -324,9 +327,6 @@ std::vector<std::string> Dataset::scale_names() const {
   return names;
 }
 
-std::vector<std::string> Dataset::source_files() const {
-  const Call call;
-  return files_behind(name_, id());
 std::vector<std::vector<Place>> Dataset::scale_places() const {
   const Call call;
   struct Found {
@@ -357,6 +357,9 @@ std::vector<std::vector<Place>> Dataset::scale_places() const {
   return places;
 }
 
+std::vector<std::string> Dataset::source_files() const {
+  const Call call;
+  return files_behind(name_, id());
 }
 
 #define LOCKSTEP_HDF5_NUMBER(T)                                                                      \

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/index_check.h"
 #include "lockstep/ode/detail/part_set.h"
 
 namespace lockstep::ode {
@@ -184,18 +185,10 @@ std::uintmax_t merge_parts(std::span<const fs::path> paths, const fs::path& targ
   return size_of(target);
 }
 
-std::uintmax_t index_parts(std::span<const fs::path> paths, const fs::path& target, const MergeOptions& options) {
-  const PartSet set = plan_whole(paths, options.unfinished);
-  check_target(set, target);
-  const fs::path folder = fs::absolute(target).parent_path();
-  std::vector<std::string> files;
-  std::vector<std::int64_t> firsts;
-  for (const EnsemblePart& part : set.parts) {
-    files.push_back(fs::absolute(part.path).lexically_relative(folder).string());
-    firsts.push_back(static_cast<std::int64_t>(part.first));
-  }
-  hdf5::File file = hdf5::File::create(target, options.existing);
-  Whole whole(file, set);
+namespace {
+
+// Of datasets that show the rows of the parts' files.
+void create_virtual_rows(Whole& whole, hdf5::File& file, const std::vector<std::string>& files) {
   whole.create([&](const DatasetPlan& plan) {
     std::vector<hdf5::VirtualSource> sources;
     for (const PartRows& rows : plan.rows) {
@@ -207,9 +200,32 @@ std::uintmax_t index_parts(std::span<const fs::path> paths, const fs::path& targ
     return with_type(
         plan, [&]<class T>(T) { return file.create_virtual<T>(plan.name, plan.shape, sources, fill_of<T>(plan)); });
   });
-  whole.set_attributes(options.attributes);
-  file.set_attribute(names::kIndexFiles, files);
-  file.set_attribute(names::kIndexFirst, firsts);
+}
+
+}  // namespace
+
+std::uintmax_t index_parts(std::span<const fs::path> paths, const fs::path& target, const MergeOptions& options) {
+  const PartSet set = plan_whole(paths, options.unfinished);
+  check_target(set, target);
+  const fs::path folder = folder_behind(fs::absolute(target));
+  std::vector<std::string> files;
+  std::vector<std::int64_t> firsts;
+  for (const EnsemblePart& part : set.parts) {
+    files.push_back(fs::absolute(part.path).lexically_relative(folder).string());
+    firsts.push_back(static_cast<std::int64_t>(part.first));
+  }
+  hdf5::File file = hdf5::File::create(target, options.existing);
+  Whole whole(file, set);
+  try {
+    create_virtual_rows(whole, file, files);
+    whole.set_attributes(options.attributes);
+    file.set_attribute(names::kIndexFiles, files);
+    file.set_attribute(names::kIndexFirst, firsts);
+    file.flush();
+  } catch (const Error&) {
+    file.abandon();
+    throw;
+  }
   whole.release();
   file.publish();
   file.close();

@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -59,6 +60,13 @@ void refuse_stale(const hdf5::File& index, const Counts& then, const Counts& now
 
 }  // namespace
 
+std::filesystem::path folder_behind(const std::filesystem::path& index) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(index, ignored)) return index.parent_path();
+  const std::filesystem::path behind = std::filesystem::weakly_canonical(index, ignored);
+  return ignored ? index.parent_path() : behind.parent_path();
+}
+
 std::vector<std::string> check_index(const hdf5::File& index) {
   if (!index.has_attribute(names::kIndexFiles)) return {};
   const std::vector<std::string> files = index.string_list_attribute(names::kIndexFiles);
@@ -68,9 +76,10 @@ std::vector<std::string> check_index(const hdf5::File& index) {
                                   "as many of each", "make it again with `lockstep merge --index`"});
   }
   const hdf5::Shape shape = index.dataset(names::kState).shape();
+  const std::filesystem::path folder = folder_behind(index.path());
   Counts now;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::filesystem::path path = index.path().parent_path() / files[i];
+    const std::filesystem::path path = folder / files[i];
     const auto first = static_cast<std::int64_t>(firsts[i]);
     const double end =
         i + 1 < files.size() ? firsts[i + 1] : firsts[0] + static_cast<double>(shape.empty() ? 0 : shape[0]);

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/index_check.h"
 
 namespace lockstep::ode {
 namespace {
@@ -278,9 +279,9 @@ void add_groups(PartSet& set, const ResultFile& file, const hdf5::Group& parent,
   for (const std::string& member : parent.groups()) {
     const std::string name = prefix + member;
     const hdf5::Group group = parent.group(member);
-    Attributes attributes = attributes_of(group);
     if (std::ranges::find(above, group.place()) != above.end())
       refuse_part(file.path(), "a group that holds itself, as " + name, "groups that end", "remove that link");
+    Attributes attributes = attributes_of(group);
     const auto known = std::ranges::find(set.groups, name, &GroupPlan::name);
     if (known == set.groups.end()) {
       set.groups.push_back({name, attributes});
@@ -305,7 +306,7 @@ PartSet plan_whole(std::span<const fs::path> paths, Unfinished unfinished) {
       continue;
     }
     for (const std::string& name : file.index_files()) {
-      const fs::path behind = path.parent_path() / name;
+      const fs::path behind = folder_behind(path) / name;
       set.parts.push_back(describe(behind, ResultFile(behind)));
     }
   }
