@@ -276,6 +276,15 @@ TEST_F(EventFiles, of_a_run_that_began_anew_are_its_own) {
   EXPECT_EQ(files(), 1u);
 }
 
+// As where the disk is full.
+TEST_F(EventFiles, of_a_run_that_could_not_begin_leave_nothing) {
+  const Problem problem = bouncing(7);
+  ResultMetadata metadata = balls_metadata();
+  metadata.more = [](hdf5::File& file) { throw Error(ErrorKind::file, {file.path().string(), "no room", "room", {}}); };
+  EXPECT_THROW(ResultWriter(path("a.h5"), problem, Precision::f64, std::move(metadata)), Error);
+  EXPECT_EQ(files(), 0u);
+}
+
 TEST_F(EventFiles, of_parts_are_merged_indexed_and_packed) {
   const Problem problem = bouncing(2000);
   const EventLog expected = solve(problem).event_log();

@@ -64,9 +64,10 @@ ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precisio
       first_trajectory_(metadata.part_of.value_or(ResultMetadata::PartOf{}).first_trajectory),
       reset_texts_(metadata.reset_texts),
       file_(create_or_resume(std::move(pending), expected_bytes(problem, precision, components_))) {
+  const bool resumed = file_.has(names::kCommitted);
   try {
     open_journal(problem);
-    if (file_.has(names::kCommitted)) {
+    if (resumed) {
       reopen();
     } else {
       create(problem, metadata);
@@ -78,6 +79,7 @@ ResultLayout::ResultLayout(PendingFile pending, const Problem& problem, Precisio
     if (begun_) open_direct();
   } catch (const Error& error) {
     abandon();
+    if (journal_ && !resumed) journal_->remove();
     throw explain(error);
   }
   next_commit_ = std::chrono::steady_clock::now() + kCommitInterval;
