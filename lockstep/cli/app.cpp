@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/interrupt.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_closing.h"
@@ -193,6 +194,9 @@ int run(int argc, const char* const* argv) {
 
 }  // namespace
 
-int run_app(int argc, const char* const* argv) { return with_output_delivered(run(argc, argv)); }
+int run_app(int argc, const char* const* argv) {
+  remove_temporary_files_when_killed();
+  return with_output_delivered(run(argc, argv));
+}
 
 }  // namespace lockstep::cli

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/temporary_names.h"
 
 namespace lockstep::cli {
 namespace {
@@ -33,14 +34,19 @@ std::int64_t now() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+void end_by(int signal) {
+  remove_temporary_names();
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
 void handle(int signal) {
   int none = 0;
   if (received.compare_exchange_strong(none, signal)) {
     received_at = now();
     token_of_process.request();
   } else if (signal == SIGINT && now() - received_at > kSecondIsMeantAfter) {
-    ::signal(signal, SIG_DFL);
-    ::raise(signal);
+    end_by(signal);
   }
 }
 
@@ -70,6 +76,17 @@ Interrupt::~Interrupt() {
   ::setitimer(ITIMER_REAL, &none, nullptr);
   for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &previous[i], nullptr);
   ::sigaction(SIGXFSZ, &previous_file_size, nullptr);
+}
+
+void remove_temporary_files_when_killed() {
+  struct sigaction action {};
+  action.sa_handler = end_by;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+      ::sigaction(signal, &action, nullptr);
+  }
 }
 
 const CancelToken& Interrupt::token() const { return token_of_process; }

@@ -25,6 +25,9 @@ class Interrupt {
   int exit_code() const;
 };
 
+// Where nobody asks an Interrupt, SIGINT, SIGTERM and SIGHUP end the program, and its temporary files go first.
+void remove_temporary_files_when_killed();
+
 // "90", "45:00", "12:30:00", "2-00:00:00": seconds, minutes, hours, days. Throws Error (invalid_argument).
 std::chrono::seconds parse_time_limit(const std::string& text);
 

@@ -5,15 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/temporary_names.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep {
@@ -82,9 +86,50 @@ std::string size_limit_text() {
   return "a limit of " + std::to_string(limit.rlim_cur) + " bytes on the size of files (ulimit -f)";
 }
 
+// Permissions of the file that is to be replaced, if any.
+std::optional<mode_t> mode_to_keep(const fs::path& target, Existing existing) {
+  struct stat about {};
+  if (existing == Existing::refuse || ::stat(target.c_str(), &about) != 0) return std::nullopt;
+  return about.st_mode & 0777;
+}
+
+// Names for a handler of signals, which may use neither locks nor memory of its own.
+struct NotedName {
+  enum State { unused, changing, noted };
+  std::atomic<int> state{unused};
+  std::array<char, 1024> path{};
+};
+std::array<NotedName, 16> noted_names;
+static_assert(std::atomic<int>::is_always_lock_free);
+
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
+
+void note_temporary_name(const fs::path& path) noexcept {
+  const std::string& text = path.native();
+  for (NotedName& name : noted_names) {
+    int unused = NotedName::unused;
+    if (text.size() >= name.path.size() || !name.state.compare_exchange_strong(unused, NotedName::changing)) continue;
+    std::copy_n(text.c_str(), text.size() + 1, name.path.data());
+    name.state = NotedName::noted;
+    return;
+  }
+}
+
+void forget_temporary_name(const fs::path& path) noexcept {
+  if (path.empty()) return;
+  for (NotedName& name : noted_names) {
+    if (name.state == NotedName::noted && path.native() == name.path.data()) name.state = NotedName::unused;
+  }
+}
+
+void remove_temporary_names() noexcept {
+  for (std::size_t i = noted_names.size(); i-- > 0;) {
+    const NotedName& name = noted_names[i];
+    if (name.state == NotedName::noted && ::unlink(name.path.data()) != 0) ::rmdir(name.path.data());
+  }
+}
 
 void PendingFile::check_target(const fs::path& asked_for) {
   std::error_code ignored;
@@ -103,6 +148,11 @@ void PendingFile::check_target(const fs::path& asked_for) {
   }
 }
 
+// Whom the file that is to be replaced does not let read, the new one does not either, from its first byte.
+void PendingFile::take_mode(int descriptor) const {
+  if (const auto mode = mode_to_keep(target_, existing_)) ::fchmod(descriptor, *mode | S_IRUSR | S_IWUSR);
+}
+
 fs::path PendingFile::folder() const { return folder_of(target_); }
 
 PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(existing) {
@@ -117,7 +167,9 @@ PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(
     fs::path candidate = folder() / name;
     const Descriptor file(candidate, O_CREAT | O_EXCL | O_WRONLY);
     if (file.get() >= 0) {
+      take_mode(file.get());
       temporary_ = std::move(candidate);
+      note_temporary_name(temporary_);
       return;
     }
     if (errno != EEXIST) break;
@@ -191,9 +243,12 @@ PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Le
   fs::resize_file(name, 0, ignored);
   fs::path made = file.folder() / ("." + name.filename().string() + ".new");
   fs::remove(made, ignored);
+  note_temporary_name(name);
+  note_temporary_name(made);
   file.lock_ = detail::FileLock(made, detail::FileLock::Create::yes);
   file.temporary_ = std::move(made);
   if (!file.lock_.opened()) refuse_folder(target, file.folder());
+  file.take_mode(file.lock_.descriptor());
   return file;
 }
 
@@ -202,6 +257,8 @@ void PendingFile::reveal() {
   if (::rename(temporary_.c_str(), placeholder_.c_str()) != 0) {
     fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
   }
+  forget_temporary_name(temporary_);
+  forget_temporary_name(placeholder_);
   temporary_ = std::exchange(placeholder_, fs::path{});
   placeholder_lock_ = {};
 }
@@ -236,6 +293,8 @@ PendingFile::~PendingFile() {
   std::error_code ignored;
   if (!temporary_.empty() && !kept_) fs::remove(temporary_, ignored);
   if (!placeholder_.empty()) fs::remove(placeholder_, ignored);
+  forget_temporary_name(temporary_);
+  forget_temporary_name(placeholder_);
 }
 
 std::uintmax_t PendingFile::available_bytes() const {
@@ -280,6 +339,7 @@ void PendingFile::publish() {
   wait_for_disk(temporary_, O_RDONLY);
   const char* from = temporary_.c_str();
   const char* to = target_.c_str();
+  if (const auto mode = mode_to_keep(target_, existing_)) ::chmod(from, *mode);
   // A name that was taken since we looked must not be replaced: rename() alone would. Some file systems cannot rename
   // so (EINVAL) but can link; where neither works, the check at the beginning is the best there is.
   bool done = false;
@@ -291,6 +351,7 @@ void PendingFile::publish() {
   if (!done && ::rename(from, to) != 0) {
     fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
   }
+  forget_temporary_name(temporary_);
   temporary_.clear();
   wait_for_disk(folder(), O_RDONLY | O_DIRECTORY);
 }

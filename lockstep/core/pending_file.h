@@ -67,12 +67,14 @@ class PendingFile {
   void require_room(std::uintmax_t bytes);
 
   // Waits until the disk has the content, then renames. With Existing::refuse a file that has appeared under the
-  // name meanwhile is an Error and stays as it is. Descriptors open on the file stay valid.
+  // name meanwhile is an Error and stays as it is; one that is replaced passes its permissions on. Descriptors open on
+  // the file stay valid.
   void publish();
 
  private:
   PendingFile() = default;
   void check_target(const std::filesystem::path& asked_for);
+  void take_mode(int descriptor) const;
   std::filesystem::path folder() const;
   void swap(PendingFile& other) noexcept;
 

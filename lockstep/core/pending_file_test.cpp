@@ -90,6 +90,25 @@ TEST_F(PendingFileTest, a_link_stays_and_the_file_behind_it_is_replaced) {
 
 void fill(const PendingFile& file, const std::string& text) { std::ofstream(file.temporary()) << text; }
 
+TEST_F(PendingFileTest, the_permissions_of_a_replaced_file_stay) {
+  const auto mode_of = [](const fs::path& path) { return static_cast<unsigned>(fs::status(path).permissions()); };
+  write(folder_ / "a", "old");
+  fs::permissions(folder_ / "a", fs::perms(0600));
+  {
+    PendingFile pending(folder_ / "a", Existing::replace);
+    EXPECT_EQ(mode_of(pending.temporary()), 0600u);  // before it holds a byte
+    pending.publish();
+  }
+  EXPECT_EQ(mode_of(folder_ / "a"), 0600u);
+  fs::permissions(folder_ / "a", fs::perms(0440));
+  {
+    PendingFile pending = PendingFile::resumable(folder_ / "a", Existing::replace, Leftover::discard);
+    EXPECT_EQ(mode_of(pending.temporary()), 0640u);  // its owner has to write it
+    pending.publish();
+  }
+  EXPECT_EQ(mode_of(folder_ / "a"), 0440u);
+}
+
 TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) {
   {
     PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);

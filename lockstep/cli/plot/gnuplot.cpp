@@ -17,6 +17,7 @@
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/temporary_names.h"
 
 extern char** environ;
 
@@ -38,13 +39,17 @@ class ScratchFolder {
                   {base.string(), std::generic_category().message(errno), "a writable folder", "set TMPDIR to one"});
     }
     path_ = name;
+    for (const fs::path& one : {path_, picture(), script(), log()}) note_temporary_name(one);
   }
   ScratchFolder(const ScratchFolder&) = delete;
   ~ScratchFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
+    for (const fs::path& one : {path_, picture(), script(), log()}) forget_temporary_name(one);
   }
-  const fs::path& path() const { return path_; }
+  fs::path picture() const { return path_ / "picture"; }
+  fs::path script() const { return path_ / "script.gp"; }
+  fs::path log() const { return path_ / "log.txt"; }
 
  private:
   fs::path path_;
@@ -109,10 +114,10 @@ void draw(const std::string& script, const fs::path& target, PictureFormat forma
   PendingFile picture(target, Existing::replace);
   const ScratchFolder scratch;
   // The picture's name may hold what a script's text may not.
-  const fs::path output = scratch.path() / "picture";
+  const fs::path output = scratch.picture();
   fs::create_symlink(fs::absolute(picture.temporary()), output);
-  const fs::path script_file = scratch.path() / "script.gp";
-  const fs::path log = scratch.path() / "log.txt";
+  const fs::path script_file = scratch.script();
+  const fs::path log = scratch.log();
   {
     std::ofstream stream(script_file);
     stream << terminal(format, size) << "set output " << gnuplot_text(output.string()) << "\n"
