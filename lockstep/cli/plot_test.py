@@ -7,13 +7,16 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
+import subprocess
 import sys
+import time
 import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests"))
-from tool_test import LORENZ, ToolTest, h5py, np
+from tool_test import LORENZ, TOOL, ToolTest, h5py, np
 
 
 @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
@@ -288,6 +291,43 @@ file = "near.h5"
                 file["initial_state"] = np.zeros((2, components))
             for kind in ("all", "series", "phase", "spread"):
                 self.fail_with(f"{name}: found {found}, expected finite states to draw", "plot", name, "--kind", kind)
+        with h5py.File(self.path("nan.h5"), "r+") as file:
+            file["state"][:] = 1e308
+        self.fail_with("nan.h5: found no state of u0 that is smaller than 4e307, expected finite states to draw", "plot",
+                       "nan.h5")
+        with h5py.File(self.path("nan.h5"), "r+") as file:
+            file["state"][0] = [[3e307, -3e307, 0]] * 4
+        self.succeed("plot", "nan.h5")
+
+    def test_what_is_killed_leaves_no_temporary_files(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.path("bin").mkdir()
+        self.write("bin/gnuplot", "#!/bin/sh\nexec sleep 3\n")
+        self.path("bin/gnuplot").chmod(0o755)
+        before = sorted(path.name for path in self.folder.iterdir())
+        for number, code in ((signal.SIGTERM, -15), (signal.SIGINT, -2)):
+            environment = {**os.environ, "PATH": f"{self.path('bin')}:{os.environ['PATH']}", "TMPDIR": str(self.folder)}
+            process = subprocess.Popen([TOOL, "plot", "lorenz.h5"], cwd=self.folder, env=environment)
+            self.addCleanup(process.kill)
+            deadline = time.monotonic() + 60
+            while not list(self.folder.glob("lockstep-plot-*/log.txt")):
+                self.assertLess(time.monotonic(), deadline)
+                self.assertIsNone(process.poll())
+                time.sleep(0.02)
+            self.assertEqual(len(list(self.folder.glob(".lorenz_series.png.part-*"))), 1)
+            process.send_signal(number)
+            self.assertEqual(process.wait(timeout=60), code)
+            self.assertEqual(sorted(path.name for path in self.folder.iterdir()), before)
+
+    def test_the_key_of_many_curves_lies_beside_them(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        shutil.copy(self.path("lorenz.h5"), self.path("truth.h5"))
+        for count, key in ((8, ["truth", "trajectory 0", "trajectory 99"]), (9, ["truth", "lorenz"])):
+            self.succeed("plot", "lorenz.h5", "--against", "truth.h5", "--trajectories", count, "--format", "svg")
+            text = self.picture_text("lorenz_overlay.svg")
+            for name in key:
+                self.assertIn(name, text)
+            self.assertEqual("trajectory 0" in text, count == 8)
 
     def test_what_does_not_suit_a_figure_is_said(self):
         self.write("end.toml", LORENZ.replace("save = 21", ""))

@@ -186,6 +186,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
               trajectories.size(), figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
   const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
   script += "set multiplot\n";
+  const bool one_by_one = trajectories.size() <= 8;  // a longer key would lie on the curves
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
@@ -198,11 +199,12 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
                         : std::string("notitle"));
     }
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
-      script +=
-          ", $" + block("a", i, panel) + columns + " with lines linewidth 1.1 linecolor rgb '" +
-          kColours[i % kColours.size()] + "' title " +
-          (trajectories.size() == 1 ? gnuplot_text(shortened(file.path().stem().string(), characters_in(kKeyPixels)))
-                                    : gnuplot_text("trajectory " + std::to_string(trajectories[i])));
+      script += ", $" + block("a", i, panel) + columns + " with lines linewidth 1.1 linecolor rgb '" +
+                kColours[i % kColours.size()] + "' " +
+                (!one_by_one && i > 0 ? std::string("notitle")
+                 : trajectories.size() > 1 && one_by_one
+                     ? "title " + gnuplot_text("trajectory " + std::to_string(trajectories[i]))
+                     : "title " + gnuplot_text(shortened(file.path().stem().string(), characters_in(kKeyPixels))));
     }
     script += "\n";
   }

@@ -173,19 +173,27 @@ void require_finite_states(const ode::ResultFile& file, const std::vector<std::s
   const std::size_t row = file.save_points() * file.components();
   const std::size_t rows = std::max<std::size_t>(kBytes / (std::max<std::size_t>(row, 1) * sizeof(double)), 1);
   std::vector<std::size_t> open = shown_components(file, asked);
+  constexpr double kLargestDrawn = 4e307;  // and its negative: gnuplot takes what is twice as large for infinite
+  bool finite = false;                     // some state of those that are open
   for (std::size_t first = 0; first < file.trajectories() && row > 0 && !open.empty(); first += rows) {
     const std::size_t count = std::min(rows, file.trajectories() - first);
     const auto states = file.states<double>(first, count), ends = file.end_states<double>(first, count);
     std::erase_if(open, [&](std::size_t component) {
       for (const auto* numbers : {&states, &ends}) {
         for (std::size_t at = component; at < numbers->size(); at += file.components()) {
-          if (std::isfinite((*numbers)[at])) return true;
+          const double size = std::abs((*numbers)[at]);
+          finite = finite || std::isfinite(size);
+          if (size < kLargestDrawn) return true;
         }
       }
       return false;
     });
   }
   if (file.trajectories() == 0 || row == 0 || open.empty()) return;
+  if (finite) {
+    refuse("no state of " + file.component_names()[open.front()] + " that is smaller than 4e307",
+           "choose other --components, or scale it: gnuplot draws no larger ones");
+  }
   refuse("no finite state of " + file.component_names()[open.front()],
          "choose other --components, or see how its trajectories ended: lockstep info");
 }
