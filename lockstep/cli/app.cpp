@@ -117,6 +117,22 @@ std::string unexpected(const CLI::App& app) {
          (place == &app ? "" : place->get_name() + " ") + "--help";
 }
 
+// "-overwrite": a flag's long name behind one dash, which would be read as -o verwrite.
+void refuse_single_dash(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 3) return;
+  const std::vector<const CLI::App*> commands =
+      app.get_subcommands([&](const CLI::App* one) { return one->check_name(argv[1]); });
+  if (commands.empty()) return;
+  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with('-') || word.starts_with("--")) continue;
+    const std::string name(word.substr(1, word.find('=') - 1));
+    if (name.size() < 2 || commands.front()->get_option_no_throw("--" + name) == nullptr) continue;
+    throw Error(ErrorKind::invalid_argument, {std::string(word), "a flag of several letters behind one dash", "two",
+                                              "write --" + std::string(word.substr(1))});
+  }
+}
+
 int parse_and_run(int argc, const char* const* argv) {
   CLI::App app(kDescription, "lockstep");
   Chosen chosen;
@@ -138,6 +154,7 @@ int parse_and_run(int argc, const char* const* argv) {
   add_info(app, chosen);
   add_explain(app, chosen);
   add_calibrate(app, chosen);
+  refuse_single_dash(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

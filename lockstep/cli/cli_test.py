@@ -43,6 +43,14 @@ class Help(NetTest):
 class Solve(NetTest):
     def test_the_file_has_the_documented_layout(self):
         out = self.succeed("solve", "lorenz.toml")
+    def test_a_long_flag_behind_one_dash_is_refused_with_a_hint(self):
+        for word, meant in (("-overwrite", "--overwrite"), ("-output=x.h5", "--output=x.h5"), ("-quiet", "--quiet")):
+            self.fail_with(f"{word}: found a flag of several letters behind one dash, expected two; write {meant}",
+                           "solve", "lorenz.toml", word)
+        self.assertEqual([path.name for path in self.folder.glob("*verwrite*")], [])
+        self.succeed("solve", "lorenz.toml", "-overflow.h5", "-q")  # no flag: -o and a name
+        self.assertTrue(self.path("verflow.h5").exists())
+
         self.assertRegex(out, r"\A100 trajectories: 100 success\n[\d,]+ steps accepted, [\d,]+ rejected, [\d,]+ evaluations")
         self.assertIn("lorenz.h5: ", out)
         with h5py.File(self.path("lorenz.h5")) as file:
