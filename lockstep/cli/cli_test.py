@@ -38,6 +38,7 @@ class Help(NetTest):
                                       ("--precision", "f16", "one of f32, f64")):
             self.fail_with(f'{flag}: found "{value}", expected {expected}', "solve", "lorenz.toml", f"{flag}={value}")
         self.assertEqual(self.run_tool().returncode, 2)
+                                      ("--seed", str(2**64), f"a whole number, 0 to {2**63 - 1}"),
 
 
 class Solve(NetTest):

@@ -43,7 +43,11 @@ CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   const std::string range = std::to_string(least) + (open ? " or more" : " to " + std::to_string(most));
   const auto check = [least, most, range](const std::string& text) -> std::string {
     const auto value = read<std::uint64_t>(text);
-    return value && *value >= least && *value <= most ? "" : refusal(text, "a whole number, " + range);
+    if (value && *value >= least && *value <= most) return "";
+    const bool too_large =
+        !text.empty() && text.find_first_not_of("0123456789") == text.npos && (!value || *value > most);
+    return refusal(text,
+                   "a whole number, " + (too_large ? std::to_string(least) + " to " + std::to_string(most) : range));
   };
   return CLI::Validator(check, range);
 }
