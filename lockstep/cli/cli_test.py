@@ -3,13 +3,16 @@
 usage: cli_test.py LOCKSTEP MODEL.safetensors [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import fcntl
 import os
 import pathlib
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
@@ -376,6 +379,28 @@ class Interrupted(NetTest):
             self.assertIsNone(process.poll())
             time.sleep(0.05)
         time.sleep(0.5)
+    def test_progress_fits_into_a_narrow_terminal(self):
+        self.write("endless.toml", ENDLESS)
+        for size, columns in (((24, 40), "100"), ((0, 0), "60")):  # what the terminal says, then what COLUMNS does
+            master, slave = pty.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+            process = subprocess.Popen([TOOL, "solve", "endless.toml", "--overwrite"], cwd=self.folder, stdout=slave,
+                                       stderr=slave, env={**os.environ, "COLUMNS": columns})
+            os.close(slave)
+            self.addCleanup(process.kill)
+            text = b""
+            deadline = time.monotonic() + 60
+            while text.count(b"\033[K") < 4:
+                self.assertLess(time.monotonic(), deadline, text)
+                text += os.read(master, 4096)
+            process.kill()
+            process.wait()
+            os.close(master)
+            lines = [line.decode() for line in re.findall(rb"\033\[K(solving [^\r\n]*)\r", text)]
+            self.assertGreater(len(lines), 1, text)
+            self.assertLess(max(map(len, lines)), size[1] or int(columns), lines)
+            self.assertGreater(max(map(len, lines)), 30, lines)
+
         process.send_signal(number)
         out, errors = process.communicate(timeout=60)
         return process.returncode, out, errors

@@ -1,8 +1,10 @@
 #include "lockstep/cli/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -15,8 +17,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kTerminalInterval{100};
 constexpr std::chrono::seconds kLineInterval{5};
-constexpr std::size_t kBarWidth = 30;
+constexpr std::size_t kLongestBar = 30, kShortestBar = 4;
 constexpr const char* kClearLine = "\r\033[K";
+
+// Of UTF-8.
+std::size_t characters(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
 
 bool is_terminal() {
   const char* kind = std::getenv("TERM");
@@ -24,6 +31,27 @@ bool is_terminal() {
 }
 
 }  // namespace
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  constexpr std::size_t kUsual = 80;
+  const char* const given = std::getenv("COLUMNS");
+  if (given == nullptr) return kUsual;
+  const std::string_view text(given);
+  std::size_t columns = 0;
+  const auto [end, error] = std::from_chars(text.begin(), text.end(), columns);
+  return error == std::errc() && end == text.end() && columns > 0 ? columns : kUsual;
+}
+
+std::string fitted_line(std::size_t columns, const std::function<std::string(std::size_t bar_width)>& text) {
+  constexpr std::size_t kFrame = 3;                                // " [" and "]"
+  const std::size_t room = std::max<std::size_t>(columns, 2) - 1;  // a line of all columns may wrap
+  std::string bare = text(0);
+  const std::size_t taken = characters(bare) + kFrame;
+  if (room >= taken + kShortestBar) return text(std::min(room - taken, kLongestBar));
+  return shortened(bare, room);
+}
 
 std::string progress_text(const std::string& what, const std::string& unit, std::size_t done, std::size_t total,
                           double seconds, std::size_t bar_width, std::size_t before) {
@@ -64,9 +92,11 @@ void Progress::update(std::size_t done, std::size_t total, const std::function<s
   if (verbosity_ == Verbosity::quiet || now < next_) return;
   next_ = now + (terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration(kLineInterval));
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string text =
-      progress_text(what_, unit_, std::min(done, total), total, seconds, terminal_ ? kBarWidth : 0, before_);
-  if (note) text += ", " + note();
+  const std::string added = note ? ", " + note() : "";
+  const auto with_bar = [&](std::size_t bar_width) {
+    return progress_text(what_, unit_, std::min(done, total), total, seconds, bar_width, before_) + added;
+  };
+  const std::string text = terminal_ ? fitted_line(terminal_columns(), with_bar) : with_bar(0);
   std::fputs((terminal_ ? kClearLine + text : text + "\n").c_str(), stderr);
   std::fflush(stderr);
   line_open_ = terminal_;

@@ -47,6 +47,12 @@ class Progress {
   Clock::time_point next_;
 };
 
+// Of the terminal behind standard error: as it says, else as COLUMNS does, else 80.
+std::size_t terminal_columns();
+// A line that fits into so many columns: `text` of the longest bar that does, which may be none. What is too long
+// without a bar is cut.
+std::string fitted_line(std::size_t columns, const std::function<std::string(std::size_t bar_width)>& text);
+
 // The text of one report: "solving [#####.....] 50 %, 5,000 of 10,000 trajectories, 48,000/s, 1.2 s left".
 std::string progress_text(const std::string& what, const std::string& unit, std::size_t done, std::size_t total,
                           double seconds, std::size_t bar_width, std::size_t before = 0);

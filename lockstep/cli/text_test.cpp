@@ -52,6 +52,16 @@ TEST(Text, sizes_times_and_rates_carry_units) {
 
 TEST(Text, a_message_stays_on_one_line) { EXPECT_EQ(one_line("a\n  b\t c \n"), "a b c"); }
 
+TEST(Progress, a_line_fits_into_the_terminal) {
+  const auto text = [](std::size_t bar) { return progress_text("solving", "trajectories", 5000, 10000, 0.1, bar); };
+  const std::size_t bare = text(0).size();
+  EXPECT_EQ(fitted_line(200, text), text(30));
+  for (std::size_t columns = 2; columns < 120; ++columns) EXPECT_LT(fitted_line(columns, text).size(), columns + 3);
+  EXPECT_EQ(fitted_line(bare + 3 + 4 + 1, text), text(4));
+  EXPECT_EQ(fitted_line(bare + 3 + 4, text), text(0));
+  EXPECT_EQ(fitted_line(20, text), "solving 50 %, 5,00…");
+}
+
 TEST(Progress, a_report_has_part_rate_and_time_left) {
   EXPECT_EQ(progress_text("solving", "trajectories", 5000, 10000, 0.1, 10),
             "solving [#####.....] 50 %, 5,000 of 10,000 trajectories, 50,000/s, 100 ms left");
