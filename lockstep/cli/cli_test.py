@@ -38,15 +38,11 @@ class Help(NetTest):
         for flag, value, expected in (("--threads", "-1", "a whole number, 0 to 4096"), ("--rtol", "abc", "a number"),
                                       ("--trajectories", "0", "a whole number, 1 or more"),
                                       ("--seed", "1.5", "a whole number, 0 or more"),
+                                      ("--seed", str(2**64), f"a whole number, 0 to {2**63 - 1}"),
                                       ("--precision", "f16", "one of f32, f64")):
             self.fail_with(f'{flag}: found "{value}", expected {expected}', "solve", "lorenz.toml", f"{flag}={value}")
         self.assertEqual(self.run_tool().returncode, 2)
-                                      ("--seed", str(2**64), f"a whole number, 0 to {2**63 - 1}"),
 
-
-class Solve(NetTest):
-    def test_the_file_has_the_documented_layout(self):
-        out = self.succeed("solve", "lorenz.toml")
     def test_a_long_flag_behind_one_dash_is_refused_with_a_hint(self):
         for word, meant in (("-overwrite", "--overwrite"), ("-output=x.h5", "--output=x.h5"), ("-quiet", "--quiet")):
             self.fail_with(f"{word}: found a flag of several letters behind one dash, expected two; write {meant}",
@@ -55,6 +51,23 @@ class Solve(NetTest):
         self.succeed("solve", "lorenz.toml", "-overflow.h5", "-q")  # no flag: -o and a name
         self.assertTrue(self.path("verflow.h5").exists())
 
+
+class Solve(NetTest):
+    def test_stops_that_no_span_reaches_and_units_that_are_no_dates_are_told(self):
+        def told(method, unit):
+            self.write("told.toml", LORENZ.replace("save = 21", f'save = 21\nunit = "{unit}"') + f"[method]\n{method}\n")
+            done = self.run_tool("solve", "told.toml", "--overwrite")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stderr
+        self.assertEqual(told("stops = [0.5, 2]", "hours since 2026-01-01"), "")
+        self.assertEqual(told("stops = [0.5, 2.5, 40]", "hours"), "lockstep: note: 2 stops of 3 lie outside the times from "
+                                                                 "0 to 2, as 2.5: no step ends there\n")
+        self.assertEqual(told("rtol = 1e-5", "hours since start"),
+                         'lockstep: note: the unit of time "hours since start" has no date behind since: xarray opens such a '
+                         'file with decode_times = False alone; write "hours", or a date as in "hours since 2026-01-01"\n')
+
+    def test_the_file_has_the_documented_layout(self):
+        out = self.succeed("solve", "lorenz.toml")
         self.assertRegex(out, r"\A100 trajectories: 100 success\n[\d,]+ steps accepted, [\d,]+ rejected, [\d,]+ evaluations")
         self.assertIn("lorenz.h5: ", out)
         with h5py.File(self.path("lorenz.h5")) as file:
@@ -366,19 +379,6 @@ max_steps = 3000
         process.wait()
         os.close(master)
 
-
-class Interrupted(NetTest):
-    def interrupt(self, number):
-        self.write("endless.toml", ENDLESS)
-        process = subprocess.Popen([TOOL, "solve", "endless.toml"], cwd=self.folder, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        deadline = time.monotonic() + 60
-        while not self.path("endless.h5.part").exists() or self.path("endless.h5.part").stat().st_size == 0:
-            self.assertLess(time.monotonic(), deadline)
-            self.assertIsNone(process.poll())
-            time.sleep(0.05)
-        time.sleep(0.5)
     def test_progress_fits_into_a_narrow_terminal(self):
         self.write("endless.toml", ENDLESS)
         for size, columns in (((24, 40), "100"), ((0, 0), "60")):  # what the terminal says, then what COLUMNS does
@@ -401,6 +401,19 @@ class Interrupted(NetTest):
             self.assertLess(max(map(len, lines)), size[1] or int(columns), lines)
             self.assertGreater(max(map(len, lines)), 30, lines)
 
+
+class Interrupted(NetTest):
+    def interrupt(self, number):
+        self.write("endless.toml", ENDLESS)
+        process = subprocess.Popen([TOOL, "solve", "endless.toml"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 60
+        while not self.path("endless.h5.part").exists() or self.path("endless.h5.part").stat().st_size == 0:
+            self.assertLess(time.monotonic(), deadline)
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        time.sleep(0.5)
         process.send_signal(number)
         out, errors = process.communicate(timeout=60)
         return process.returncode, out, errors

@@ -435,6 +435,8 @@ ProblemSetup set_up(const ProblemFile& file) {
   if (auto note = note_of_steps(rhs.time_feature, problem, setup.options)) setup.notes.push_back(*std::move(note));
   const auto [first_time, last_time] = problem.time_range();
   for (const nn::KnownTimes& known : rhs.times) add_time_note(known, first_time, last_time, setup.notes);
+  if (auto note = far_stops_note(problem, setup.options.stops)) setup.notes.push_back(*std::move(note));
+  if (auto note = date_note(file.time.unit)) setup.notes.push_back(*std::move(note));
   setup.title = std::move(rhs.title);
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);

@@ -32,4 +32,31 @@ std::optional<std::string> coarse_time_note(const ode::Problem& problem, const s
   return std::nullopt;
 }
 
+std::optional<std::string> far_stops_note(const ode::Problem& problem, const std::vector<double>& stops) {
+  if (stops.empty() || problem.trajectories() == 0) return std::nullopt;
+  const auto [first, last] = problem.time_range();
+  std::size_t far = 0;
+  const double* one = nullptr;
+  for (const double& stop : stops) {
+    if (stop >= first && stop <= last) continue;
+    ++far;
+    if (one == nullptr) one = &stop;
+  }
+  if (far == 0) return std::nullopt;
+  return counted_text(far, "stop") + " of " + count_text(stops.size()) + (far == 1 ? " lies" : " lie") +
+         " outside the times from " + number_text(first) + " to " + number_text(last) + ", as " + number_text(*one) +
+         ": no step ends there";
+}
+
+std::optional<std::string> date_note(const std::string& unit) {
+  constexpr std::string_view kSince = " since ";
+  const std::size_t at = unit.find(kSince);
+  if (at == unit.npos) return std::nullopt;
+  const std::string word = unit.substr(0, at), date = unit.substr(at + kSince.size());
+  if (!date.empty() && date.front() >= '0' && date.front() <= '9') return std::nullopt;
+  return "the unit of time \"" + unit +
+         "\" has no date behind since: xarray opens such a file with decode_times = False " + "alone; write \"" + word +
+         "\", or a date as in \"" + word + " since 2026-01-01\"";
+}
+
 }  // namespace lockstep::cli
