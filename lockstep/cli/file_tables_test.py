@@ -3,6 +3,7 @@
 usage: file_tables_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
+import json
 import os
 import pathlib
 import re
@@ -57,6 +58,42 @@ class Tables(ToolTest):
         with h5py.File(self.path("b.h5"), "r+") as file:
             file["component"][:] = [b"y", b"x", b"energy"]
         self.assertEqual(self.run_tool("validate", "a.h5", "b.h5").returncode, 2)
+
+    def change(self, name, edit):
+        with h5py.File(self.path("b.h5"), "r+") as file:
+            values = file[name][...]
+            edit(values)
+            file[name][...] = values
+
+    def test_other_step_counts_are_told_but_the_states_are_the_same(self):
+        def edit(steps):
+            steps[3] += 1
+        self.change("accepted", edit)
+        out = self.succeed("validate", "a.h5", "b.h5")
+        self.assertRegex(out, r"\Asame states: all [\d,]+ numbers of state agree, but not how many steps were taken")
+        self.assertRegex(out, r"steps, evaluations +other counts in 1 trajectory")
+        done = self.run_tool("validate", "--bits", "a.h5", "b.h5")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"\Adifferent: state agrees in all [\d,]+ numbers, but not what lies around it")
+
+    def test_bits_are_told_as_json(self):
+        same = json.loads(self.succeed("validate", "--bits", "--json", "a.h5", "b.h5"))
+        self.assertEqual((same["same_bits"], same["exit_code"], same["different_numbers"]), (True, 0, 0))
+
+        def edit(state):
+            state[17, 4, 1] += 1
+            state[18, 4, 1] = float("inf")
+        self.change("state", edit)
+        other = 'b "\\ü.h5'
+        shutil.move(self.path("b.h5"), self.path(other))
+        done = self.run_tool("validate", "--bits", "--json", "a.h5", other)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["same_bits"], found["exit_code"], found["different_numbers"],
+                          found["different_trajectories"], found["b"]), (False, 1, 2, 2, other))
+        self.assertAlmostEqual(found["largest_absolute"], 1, delta=1e-5)
+        self.fail_with("--report: found a page of the verdict, of which --bits asks for none", "validate", "--bits",
+                       "--report", "page", "a.h5", "a.h5")
 
     def test_one_tolerance_for_all_is_that_of_each(self):
         with h5py.File(self.path("b.h5"), "r+") as file:

@@ -1,11 +1,14 @@
 // `lockstep validate`: does one result file agree with another, by its bits or up to what rounding explains?
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/agreement/report.h"
 #include "lockstep/agreement/table_difference.h"
@@ -61,12 +64,25 @@ void line(const char* name, const std::string& text) {
   std::printf("  %-18s %s\n", shown(name).c_str(), shown(text).c_str());
 }
 
+// Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
+bool same_states(const Comparison& comparison) {
+  return comparison.state.numbers > 0 && comparison.same_precision && comparison.state.different == 0 &&
+         comparison.end_state.different == 0 && comparison.different_status == 0 &&
+         comparison.different_end_time == 0 && comparison.unfinished == 0;
+}
+
+bool same_events(const Comparison& comparison) { return !comparison.events || comparison.events->same(); }
+
+// How many steps and evaluations a trajectory took: part of the bits, but not of what a port has to give.
+enum class Counts { matter, are_told };
+
 class Report {
  public:
-  Report(const ode::ResultFile& a, const ode::ResultFile& b, const Comparison& comparison)
+  Report(const ode::ResultFile& a, const ode::ResultFile& b, const Comparison& comparison, Counts counts)
       : a_(a),
         b_(b),
         comparison_(comparison),
+        counts_(counts),
         precision_(a.precision() == b.precision() ? a.precision() : Precision::f64) {}
 
   void print() const {
@@ -78,6 +94,9 @@ class Report {
     if (comparison_.same_bits()) {
       std::printf("same bits: all %s numbers of state agree (%s, %s)\n", count_text(numbers).c_str(), shape.c_str(),
                   precision_ == Precision::f32 ? "float32" : "float64");
+    } else if (counts_ == Counts::are_told && same_states(comparison_) && same_events(comparison_)) {
+      std::printf("same states: all %s numbers of state agree, but not how many steps were taken (%s)\n",
+                  count_text(numbers).c_str(), shape.c_str());
     } else if (comparison_.state.different == 0) {
       std::printf("different: state agrees in all %s numbers, but not what lies around it (%s)\n",
                   count_text(numbers).c_str(), shape.c_str());
@@ -178,8 +197,47 @@ class Report {
   const ode::ResultFile& a_;
   const ode::ResultFile& b_;
   const Comparison& comparison_;
+  Counts counts_;
   Precision precision_;
 };
+
+std::string json_text(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : shown(text)) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+
+// What --bits finds, for programs: a verdict's keys where it has the same.
+std::string bits_json(const ode::ResultFile& a, const ode::ResultFile& b, const Comparison& comparison) {
+  const auto number = [](double value) { return std::isfinite(value) ? number_text(value) : std::string("null"); };
+  const auto count = [](std::size_t value) { return std::to_string(value); };
+  std::vector<std::pair<const char*, std::string>> members{
+      {"a", json_text(a.path().string())},
+      {"b", json_text(b.path().string())},
+      {"exit_code", std::to_string(comparison.same_bits() ? kSuccess : kDifferent)},
+      {"same_bits", comparison.same_bits() ? "true" : "false"},
+      {"numbers", count(comparison.state.numbers)},
+      {"different_numbers", count(comparison.state.different)},
+      {"different_trajectories", count(comparison.state.trajectories)},
+      {"different_end_states", count(comparison.end_state.trajectories)},
+      {"different_end_times", count(comparison.different_end_time)},
+      {"different_steps", count(comparison.different_counts)},
+      {"other_status_trajectories", count(comparison.different_status)},
+      {"unfinished_trajectories", count(comparison.unfinished)},
+      {"largest_absolute", number(comparison.state.max_absolute)},
+      {"largest_relative", number(comparison.state.max_relative)}};
+  if (comparison.events) members.push_back({"different_events", count(comparison.events->trajectories)});
+  std::string differences;
+  for (const FieldDifference& field : comparison.fields) {
+    differences += (differences.empty() ? "" : ", ") + ("{\"field\": " + json_text(field.field)) +
+                   ", \"a\": " + json_text(field.a) + ", \"b\": " + json_text(field.b) + "}";
+  }
+  members.push_back({"differences", "[" + differences + "]"});
+  std::string text;
+  for (const auto& [name, value] : members)
+    text += std::string(text.empty() ? "{" : ",") + "\n  \"" + name + "\": " + value;
+  return text + "\n}";
+}
 
 // Of files whose problems are kept otherwise, which of them keeps one that it was not solved with.
 void warn_of_wrong_equations(const ode::ResultFile& a, const ode::ResultFile& b, bool quiet) {
@@ -199,18 +257,13 @@ int validate_bits(const ValidateOptions& options, const RunControl& control, std
   warn_of_wrong_equations(a, b, options.quiet);
   const Comparison comparison = compare(a, b, control);
   progress.reset();  // its line
-  if (!options.quiet) Report(a, b, comparison).print();
+  if (options.json) {
+    std::printf("%s\n", bits_json(a, b, comparison).c_str());
+  } else if (!options.quiet) {
+    Report(a, b, comparison, Counts::matter).print();
+  }
   return comparison.same_bits() ? kSuccess : kDifferent;
 }
-
-// Whether all states, ends and statuses agree to the bit, and every trajectory is finished.
-bool same_states(const Comparison& comparison) {
-  return comparison.state.numbers > 0 && comparison.same_precision && comparison.state.different == 0 &&
-         comparison.end_state.different == 0 && comparison.different_status == 0 &&
-         comparison.different_end_time == 0 && comparison.unfinished == 0;
-}
-
-bool same_events(const Comparison& comparison) { return !comparison.events || comparison.events->same(); }
 
 void print_sentences(const agreement::Verdict& verdict) {
   std::printf("%s\n", shown(verdict.sentence).c_str());
@@ -301,14 +354,14 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
     const bool same = same_states(comparison);
     if (same && !page_or_json) {
       progress.reset();
-      if (!options.quiet) Report(a.file(), b.file(), comparison).print();
+      if (!options.quiet) Report(a.file(), b.file(), comparison, Counts::are_told).print();
       return same_events(comparison) ? kSuccess : kDifferent;
     }
     if (!same && !knows_spread) {
       const std::string why_not = find_spread(a, b, options, interrupt, settings, progress);
       if (!settings.certificate && !page_or_json && !agreement::has_certificate(a, b)) {
         progress.reset();
-        if (!options.quiet) Report(a.file(), b.file(), comparison).print();
+        if (!options.quiet) Report(a.file(), b.file(), comparison, Counts::are_told).print();
         if (!options.quiet) std::printf("no verdict: nothing tells how much of that is rounding\n%s", why_not.c_str());
         return kFailure;
       }
@@ -325,7 +378,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
   if (only_distance && !options.json && !options.quiet) {
     const Comparison comparison = compare(a.file(), b.file(), control);
     progress.reset();
-    Report(a.file(), b.file(), comparison).print();
+    Report(a.file(), b.file(), comparison, Counts::are_told).print();
     print_sentences(verdict);
   }
   progress.reset();
@@ -364,14 +417,20 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   command->add_option("A.h5", options->a, "the reference")->required();
   command->add_option("B.h5", options->b, "the port")->required();
   command->add_flag("--bits", options->bits, "compare bits alone; any difference is exit code 1");
-  command->add_flag("--json", options->json, "print the verdict and its numbers as JSON");
+  command->add_flag("--json", options->json, "print the verdict, or with --bits what differs, as JSON");
   command->add_option("--report", options->report, "write a page with pictures into this folder")->type_name("DIR");
   command->add_option("--lyapunov", options->lyapunov, "largest Lyapunov exponent, where no file has a certificate")
       ->check(finite_number());
   command->add_flag("--stored-only", options->stored_only, "solve nothing, where no file has a certificate");
   command->add_flag("-q,--quiet", options->quiet, "print nothing, answer by exit code");
   command->footer(std::string(kValidateExamples) + "\n");
-  command->callback([&chosen, options] { chosen.run = [options] { return validate(*options); }; });
+  command->callback([&chosen, options] {
+    if (options->bits && options->report) {
+      throw Error(ErrorKind::invalid_argument, {"--report", "a page of the verdict, of which --bits asks for none",
+                                                "one of the two", "leave out --bits"});
+    }
+    chosen.run = [options] { return validate(*options); };
+  });
 }
 
 }  // namespace lockstep::cli
