@@ -1,5 +1,6 @@
 #include "lockstep/nn/model.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -132,7 +133,10 @@ Model Model::from_mlp(const Mlp& mlp, std::span<const std::string> layer_names) 
 std::size_t Model::parameter_count() const {
   std::size_t count = 0;
   for (const Node& node : nodes) {
-    if (const auto* dense = std::get_if<Dense>(&node.operation)) count += dense->weights.size() + dense->bias.size();
+    if (const auto* dense = std::get_if<Dense>(&node.operation)) {
+      const bool has_bias = std::ranges::any_of(dense->bias, [](auto number) { return number != 0; });
+      count += dense->weights.size() + (has_bias ? dense->bias.size() : 0);
+    }
     if (const auto* normalise = std::get_if<LayerNormalise>(&node.operation)) {
       count += normalise->scale.size() + normalise->shift.size();
     }

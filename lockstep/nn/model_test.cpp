@@ -27,6 +27,20 @@ Operation& operation(Model& model, std::size_t node) {
   return std::get<Operation>(model.nodes.at(node).operation);
 }
 
+TEST(Model, a_bias_of_zeros_is_no_parameter) {
+  Model model = small_model();
+  const std::size_t with_biases = model.parameter_count();
+  std::size_t zeros = 0;
+  for (Node& node : model.nodes) {
+    auto* const dense = std::get_if<Dense>(&node.operation);
+    if (dense == nullptr) continue;
+    ASSERT_FALSE(std::ranges::all_of(dense->bias, [](double number) { return number == 0; }));
+    zeros += dense->bias.size();
+    std::ranges::fill(dense->bias, 0.0);
+  }
+  EXPECT_EQ(model.parameter_count(), with_biases - zeros);
+}
+
 TEST(Model, a_stack_becomes_a_graph_and_a_stack_again) {
   const Model model = small_model();
   ASSERT_EQ(model.nodes.size(), 5u);
