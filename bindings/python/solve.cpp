@@ -25,6 +25,7 @@
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/state_events.h"
+#include "lockstep/cli/standstill_notes.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/ode/result_writer.h"
@@ -75,9 +76,11 @@ void note_early_ends(const cli::ProblemSetup& setup, const ode::Summary& summary
                             setup.problem.resets.empty() ? cli::HasResets::no : cli::HasResets::yes);
   if (!others.empty()) notes.push_back(in_users_words(others, source));
   if (!explained) return;
-  notes.push_back(cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +
-                  " ran out of steps (status too_many_steps, states NaN from there): " +
-                  in_users_words(explain(), source));
+  const std::string reason = explain();
+  cli::drop_what_is_told(reason, notes);
+  notes.push_back(
+      cli::count_text(count) + " of " + cli::counted_text(setup.problem.trajectories(), "trajectory") +
+      " ran out of steps (status too_many_steps, states NaN from there): " + in_users_words(reason, source));
 }
 
 // A result file of this problem, made by `fill(writer)`, whose attributes are added at the end.

@@ -202,7 +202,7 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + share_text(record.end_time, end) +
                            " in " + count_text(attempts(record)) + " steps";
   if (float32_is_too_coarse(problem, options, trajectory, record, control)) {
-    return "float32 is too coarse here: " + came +
+    return kTooCoarse + came +
            ", and float64 in less than a third of them; take precision f64, or loosen the tolerances";
   }
   const std::string raise =

@@ -12,6 +12,8 @@
 
 namespace lockstep::cli {
 
+inline constexpr const char* kTooCoarse = "float32 is too coarse here: ";  // so the reason begins where it is that
+
 // Solves the trajectory again as far as it came, in float64: of float32 that needs many times the steps the rounding is
 // to blame. Then without max_step. Where half of the steps end at impulses, stops or resets these are the cause; they
 // are as many at any tolerance, and do not count in what follows. Then with tolerances ten times tighter. Where steps

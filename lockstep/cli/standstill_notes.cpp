@@ -46,9 +46,10 @@ std::string coarse_text(const ode::EndSample& ends) {
   const std::int64_t attempts = std::int64_t{record.accepted} + record.rejected;
   if (attempts < kMany || !float32_is_too_coarse(ends.problem(), ends.options(), longest->trajectory, record))
     return {};
-  return "float32 is too coarse here: trajectory " + count_text(longest->trajectory) + " took " + count_text(attempts) +
-         " steps, " + count_text(record.rejected) +
-         " of them rejected, and float64 less than a third of them; take precision f64, or loosen the tolerances";
+  return kTooCoarse +
+         ("trajectory " + count_text(longest->trajectory) + " took " + count_text(attempts) + " steps, " +
+          count_text(record.rejected) +
+          " of them rejected, and float64 less than a third of them; take precision f64, or loosen the tolerances");
 }
 
 }  // namespace
@@ -67,6 +68,11 @@ std::vector<std::string> standstill_notes(const ode::EndSample& ends, const std:
   if (std::string faded = faded_text(ends.faded_components(), names); !faded.empty()) notes.push_back(std::move(faded));
   if (std::string coarse = coarse_text(ends); !coarse.empty()) notes.push_back(std::move(coarse));
   return notes;
+}
+
+void drop_what_is_told(const std::string& reason, std::vector<std::string>& notes) {
+  if (!reason.starts_with(kTooCoarse)) return;
+  std::erase_if(notes, [](const std::string& note) { return note.starts_with(kTooCoarse); });
 }
 
 }  // namespace lockstep::cli

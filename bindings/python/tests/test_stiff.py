@@ -84,3 +84,9 @@ def test_words_for_stiff_problems_are_answered(word, answer):
 def test_stiff_is_no_method_but_rodas5p_is():
     with pytest.raises(lockstep.InvalidArgument, match='for stiff problems take "rodas5p"'):
         lockstep.solve("robertson", [1, 0, 0], (0, 40), method="stiff")
+
+
+def test_that_float32_is_too_coarse_is_told_once():
+    driven = lockstep.equations({"x": "-0.1 * x + sin(2 * pi * t / 24)"})
+    told = notes(driven, [[0.0], [0.0]], [[0, 3000], [0, 8760]], max_steps=50_000)
+    assert sum("float32 is too coarse here" in note for note in told) == 1, told

@@ -404,6 +404,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
         summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
     }
+      drop_what_is_told(out_of_steps, solved.notes);
     print_summary(summary, earlier.trajectories, setup.options, has_resets(file), out_of_steps, solved.excursions,
                   path.string(), bytes);
     print_step_limit(setup, summary);
