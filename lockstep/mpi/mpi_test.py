@@ -152,6 +152,10 @@ class MpiTest(ToolTest):
         self.assertEqual(self.run_tool("solve", "p.toml", "--output", "whole.h5").returncode, 0)
         self.expect_same_bits("whole.h5", "lorenz.h5")
         self.assertIn("101 success", self.succeed(3, "p.toml", "--resume"))
+        # The rank that tells has found its share done: the time is that of the one that had something to do.
+        (self.folder / "lorenz.shard-2-of-3.h5").unlink()
+        self.assertRegex(self.succeed(3, "p.toml", "--resume"),
+                         r"\n[1-9][\d.,]* \w+, [1-9][\d.,]* trajectories/s: \w+, .* on cpu \(\w+\), \d+ threads?\n")
 
     def test_a_shard_that_is_asked_for_needs_no_other_rank(self):
         script = f"exec {TOOL} solve p.toml --quiet --shard $((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} + 1))/2"

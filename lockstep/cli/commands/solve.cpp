@@ -327,7 +327,8 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
   const bool can_continue = !left || left->complete() || setup.options.control != ode::StepControl::common;
   if (left && left->complete() && left->has_name) {
     if (share != nullptr) {
-      share->summary = left->totals;
+      share->summary = planned_run(setup);
+      share->summary.add(left->totals);
       share->earlier = left->stored;
     } else if (!options.quiet) {
       std::printf("%s: %s: nothing to do\n", path.c_str(), finished_text(left->stored, left->trajectories).c_str());
@@ -403,8 +404,8 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     if (setup.options.control != ode::StepControl::fixed &&
         summary.count_of[static_cast<std::size_t>(ode::Status::too_many_steps)] > 0) {
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
-    }
       drop_what_is_told(out_of_steps, solved.notes);
+    }
     print_summary(summary, earlier.trajectories, setup.options, has_resets(file), out_of_steps, solved.excursions,
                   path.string(), bytes);
     print_step_limit(setup, summary);

@@ -1,5 +1,6 @@
 #include "lockstep/cli/commands/solve_on_ranks.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -23,7 +24,7 @@ namespace {
 struct OtherRankFailed {};
 constexpr std::array<int, 3> kStopped{130, 143, 124};  // Ctrl-C, SIGTERM, the time limit
 
-// Counts over all ranks; the rest is this rank's.
+// Counts over all ranks, and the time of the slowest; the rest is this rank's.
 ode::Summary sum_over(const Ranks& ranks, ode::Summary summary) {
   std::array<std::int64_t, ode::kStatusCount + 3> values{};
   for (std::size_t i = 0; i < ode::kStatusCount; ++i) values[i] = static_cast<std::int64_t>(summary.count_of[i]);
@@ -31,6 +32,10 @@ ode::Summary sum_over(const Ranks& ranks, ode::Summary summary) {
   values[ode::kStatusCount + 1] = summary.rejected;
   values[ode::kStatusCount + 2] = summary.evaluations;
   ranks.sum(values);
+  std::vector<std::int64_t> nanoseconds(ranks.count());  // each rank has its place
+  nanoseconds[ranks.rank()] = static_cast<std::int64_t>(1e9 * summary.seconds);
+  ranks.sum(nanoseconds);
+  summary.seconds = 1e-9 * static_cast<double>(*std::ranges::max_element(nanoseconds));
   for (std::size_t i = 0; i < ode::kStatusCount; ++i) summary.count_of[i] = static_cast<std::size_t>(values[i]);
   summary.accepted = values[ode::kStatusCount];
   summary.rejected = values[ode::kStatusCount + 1];
