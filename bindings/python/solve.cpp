@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,8 +25,8 @@
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/provenance.h"
-#include "lockstep/cli/state_events.h"
 #include "lockstep/cli/standstill_notes.h"
+#include "lockstep/cli/state_events.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/ode/result_writer.h"
@@ -83,10 +84,15 @@ void note_early_ends(const cli::ProblemSetup& setup, const ode::Summary& summary
       " ran out of steps (status too_many_steps, states NaN from there): " + in_users_words(reason, source));
 }
 
-// A result file of this problem, made by `fill(writer)`, whose attributes are added at the end.
+// An earlier file, where not all trajectories of the new one are finished: `lockstep solve` does not replace it.
+enum class KeepEarlier { never, if_stopped };
+
+// A result file of this problem, made by `fill(writer)`, whose account is added at the end. Returns where it is: under
+// its name, or as NAME.part, which was stopped before it could replace an earlier file.
 template <class Fill>
-ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, const cli::ProblemFile& file,
-                           const cli::ProblemSetup& setup, ode::Attributes about, const Fill& fill) {
+std::filesystem::path write_file(const std::filesystem::path& path, bool overwrite, KeepEarlier keep,
+                                 const cli::ProblemFile& file, const cli::ProblemSetup& setup, ode::Attributes about,
+                                 const Fill& fill) {
   ode::ResultMetadata metadata{setup.title, setup.stored_names(), setup.parameter_names, std::move(about)};
   metadata.components = setup.stored;
   metadata.must_match = cli::deciding_attributes();
@@ -97,28 +103,36 @@ ode::Attributes write_file(const std::filesystem::path& path, bool overwrite, co
   };
   cli::refuse_to_replace(path, cli::input_files(file));
   const Existing existing = overwrite ? Existing::replace : Existing::refuse;
+  std::error_code ignored;
+  const bool is_there = std::filesystem::exists(path, ignored);
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing);
-  ode::Attributes run = fill(writer);
-  writer.finish(run);
-  return run;
+  const ode::Summary run = fill(writer);
+  if (keep == KeepEarlier::if_stopped && is_there && run.count_of[static_cast<std::size_t>(ode::Status::cancelled)] > 0)
+    return writer.leave(cli::describe_run(run));
+  writer.finish(cli::describe_run(run));
+  return path;
 }
 
-ode::Attributes solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup,
-                                const ode::Attributes& about, Source source, std::vector<std::string>& notes,
-                                const RunControl& control) {
+// What is known of a file however its solve ends.
+struct ResultOfSolve {
+  std::filesystem::path path;
+  std::vector<std::string> notes;
+};
+
+void solve_into_file(const cli::ProblemFile& file, const cli::ProblemSetup& setup, const ode::Attributes& about,
+                     Source source, ResultOfSolve& result, const RunControl& control) {
   ode::Summary summary;
-  ode::Attributes written =
-      write_file(file.output.file->value, file.output.overwrite, file, setup, about, [&](ode::ResultWriter& writer) {
-        ode::EndSample ends(writer, setup.problem, setup.options);
-        Run run = solve_into(setup, setup.problem, setup.options, ends, control);
-        notes = notes_of(run, ends, setup);
-        summary = run.summary;
-        return cli::describe_run(run.summary);
-      });
+  result.path = write_file(file.output.file->value, file.output.overwrite, KeepEarlier::if_stopped, file, setup, about,
+                           [&](ode::ResultWriter& writer) {
+                             ode::EndSample ends(writer, setup.problem, setup.options);
+                             Run run = solve_into(setup, setup.problem, setup.options, ends, control);
+                             result.notes = notes_of(run, ends, setup);
+                             summary = run.summary;
+                             return run.summary;
+                           });
   note_early_ends(
       setup, summary, source,
-      [&] { return cli::explain_out_of_steps(setup.problem, setup.options, file.output.file->value, control); }, notes);
-  return written;
+      [&] { return cli::explain_out_of_steps(setup.problem, setup.options, result.path, control); }, result.notes);
 }
 
 template <class T>
@@ -140,18 +154,20 @@ void save_solution(const Solved& solved, const std::filesystem::path& path, bool
   cli::require_result_name(path, "path");
   const nb::gil_scoped_release others_may_run;
   const std::shared_ptr<const cli::ProblemSetup> setup = solved.setup();
-  write_file(path, overwrite, solved.written->file, *setup, solved.described(), [&](ode::ResultWriter& writer) {
-    for (std::size_t row = 0; row < solution.trajectories(); row += kRows) {
-      const auto block = writer.acquire(row, std::min(kRows, solution.trajectories() - row));
-      solution.precision() == Precision::f32 ? copy_block<float>(solution, row, block)
-                                             : copy_block<double>(solution, row, block);
-      writer.commit(block);
-    }
-    return cli::describe_run(solved.run);
-  });
+  write_file(path, overwrite, KeepEarlier::never, solved.written->file, *setup, solved.described(),
+             [&](ode::ResultWriter& writer) {
+               for (std::size_t row = 0; row < solution.trajectories(); row += kRows) {
+                 const auto block = writer.acquire(row, std::min(kRows, solution.trajectories() - row));
+                 solution.precision() == Precision::f32 ? copy_block<float>(solution, row, block)
+                                                        : copy_block<double>(solution, row, block);
+                 writer.commit(block);
+               }
+               return solved.run;
+             });
 }
 
-// Returns (Solved or None where the result is a file, its path or None, the exception that stopped it or None).
+// Returns (Solved or None where the result is a file, its path or None, the exception that stopped it or None). The
+// path is that of NAME.part where the solve was stopped before it could replace an earlier file.
 nb::tuple solve(const std::string& text, const std::optional<std::filesystem::path>& path, const nb::dict& given,
                 nb::handle numbers, const Net* model, const nb::dict& overrides, const std::string& command,
                 nb::handle progress) {
@@ -172,11 +188,12 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
         warn_of(setup.notes, kLevel);
         if (file.output.file) {
           const ode::Attributes about = cli::describe_problem(file, setup, command);
-          std::vector<std::string> notes;
-          const nb::object stopped = run_watched(
-              progress, [&](const RunControl& control) { solve_into_file(file, setup, about, source, notes, control); });
-          warn_of(notes, kLevel);
-          return nb::make_tuple(nb::none(), file.output.file->value, stopped);
+          ResultOfSolve result{file.output.file->value, {}};
+          const nb::object stopped = run_watched(progress, [&](const RunControl& control) {
+            solve_into_file(file, setup, about, source, result, control);
+          });
+          warn_of(result.notes, kLevel);
+          return nb::make_tuple(nb::none(), result.path, stopped);
         }
         const Length length = length_of(setup.problem, setup.options);
         auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});

@@ -160,7 +160,8 @@ def solve(
         For arguments and files; a trajectory that fails is a ``Solution.status`` and spoils no other; a UserWarning says
         how many did, and why.
     Interrupted
-        A KeyboardInterrupt whose ``result`` is the solution so far (also in ``output``), by Ctrl-C.
+        A KeyboardInterrupt whose ``result`` is the solution so far (also in ``output``), by Ctrl-C. Where ``overwrite``
+        was to replace a file, that one stays, and ``result`` is in NAME.part beside it.
 
     Examples
     --------
@@ -308,16 +309,20 @@ def _run(text: str, path: Optional[str], arrays: dict[str, Any], model: Any, ove
          command: str, progress: Any) -> Solution:
     with shown(progress, "solving", "trajectories") as function:
         solved, file, stopped = _lockstep.solve(text, path, arrays, _table_or_numbers, model, overrides, command, function)
-    return ended(Solution(solved=solved) if file is None else Solution(path=file), stopped)
+    if file is None:
+        return ended(Solution(solved=solved), stopped)
+    left = os.fspath(file)
+    kept = f", and in {left}: {left[:-5]} is the earlier file still" if stopped is not None and left.endswith(".part") else ""
+    return ended(Solution(path=file), stopped, kept)
 
 
-def ended(solution: Solution, stopped: Any) -> Solution:
-    """The solution, or what stopped it is raised."""
+def ended(solution: Solution, stopped: Any, where: str = "") -> Solution:
+    """The solution, or what stopped it is raised; ``where`` ends its message."""
     if stopped is None:
         return solution
     if isinstance(stopped, KeyboardInterrupt):
         finished = int(np.count_nonzero(solution.status != 6))
-        raise Interrupted(f"stopped: {finished} of {len(solution)} trajectories are finished", solution) from stopped
+        raise Interrupted(f"stopped: {finished} of {len(solution)} trajectories are finished{where}", solution) from stopped
     raise stopped
 
 

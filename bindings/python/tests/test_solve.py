@@ -471,6 +471,31 @@ def test_equations_solved_again_and_again_keep_their_bits():
             np.testing.assert_array_equal(solution.state, expected.state)
 
 
+def test_an_interrupted_solve_does_not_replace_a_finished_file(tmp_path):
+    output = tmp_path / "a.h5"
+    few, many = np.tile(U0, (7, 1)), np.tile(U0, (3000, 1))
+    lockstep.solve("lorenz", few, (0, 1), output=output)
+    before = output.read_bytes()
+    timer = interrupt_soon()
+    with pytest.raises(lockstep.Interrupted, match=r"a\.h5\.part: .*a\.h5 is the earlier file still") as caught:
+        lockstep.solve("lorenz", many, (0, 300), threads=1, output=output, overwrite=True)
+    timer.join()
+    assert output.read_bytes() == before
+    result = caught.value.result
+    cancelled = result.status == lockstep.STATUS_NAMES.index("cancelled")
+    assert cancelled.any() and len(result) == len(many)
+    assert np.isfinite(result.end_state[~cancelled]).all()
+    # What is saved from memory is what was asked for, finished or not.
+    again = interrupt_soon()
+    with pytest.raises(lockstep.Interrupted) as caught:
+        lockstep.solve("lorenz", many, (0, 300), threads=1)
+    again.join()
+    caught.value.result.save(output, overwrite=True)
+    assert len(lockstep.read(output)) == len(many)
+    lockstep.solve("lorenz", few, (0, 1), output=output, overwrite=True)
+    assert len(lockstep.read(output)) == len(few)
+
+
 def test_an_interrupt_of_a_short_solve_is_told_with_its_solution():
     def solve():  # so short by the cost model that it is not stopped
         return lockstep.solve("lorenz", [1.0, 1, 20], (0, 1000), dt=0.005, max_steps=200_000, precision="f64")
