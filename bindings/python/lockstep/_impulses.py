@@ -96,12 +96,18 @@ def _components(name: str, value: Any, names: dict[str, int]) -> Array:
     if array.dtype.kind in "iu":
         _from_zero(name, array, "a component from 0 on")
         return array
-    words = array.reshape(-1).tolist()
-    for i, word in enumerate(words):
-        if not isinstance(word, str):
-            raise refused(f"{name}[{i}]" if array.ndim else name, repr(word), "the name of a component, or its number",
-                          kind="type")
-    codes = [-1 - names.setdefault(word, len(names)) for word in words]
+    if isinstance(value, (list, tuple)) and array.dtype.kind == "U":  # NumPy makes texts of the numbers among them
+        array = np.asarray(value, dtype=object)
+    codes = []
+    for i, word in enumerate(array.reshape(-1).tolist()):
+        where = f"{name}[{i}]" if array.ndim else name
+        if isinstance(word, (int, np.integer)) and not isinstance(word, bool):
+            _from_zero(where, np.asarray(word), "a component from 0 on")
+            codes.append(int(word))
+        elif isinstance(word, str):
+            codes.append(-1 - names.setdefault(word, len(names)))
+        else:
+            raise refused(where, repr(word), "the name of a component, or its number", kind="type")
     return np.array(codes, dtype=np.float64).reshape(array.shape)
 
 

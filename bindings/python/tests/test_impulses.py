@@ -88,6 +88,19 @@ def test_all_forms_say_the_same(tmp_path):
         assert np.array_equal(solve(none), lockstep.solve(ORAL, u0, (0, 4), 9).state)
 
 
+def test_names_and_numbers_of_components_may_stand_side_by_side():
+    expected = lockstep.solve(ORAL, [0.0, 0.0], (0, 10), T, **TIGHT,
+                              impulses={"time": [0, 2, 4], "component": ["gut", "blood", "gut"], "change": [3, 4, 5]})
+    for components in (["gut", 1, "gut"], [0, "blood", 0], ["gut", np.int64(1), 0]):
+        solution = lockstep.solve(ORAL, [0.0, 0.0], (0, 10), T, **TIGHT,
+                                  impulses={"time": [0, 2, 4], "component": components, "change": [3, 4, 5]})
+        np.testing.assert_array_equal(solution.state, expected.state)
+    for wrong, found in ((["gut", 1.5], r"component\[1\]: found 1\.5"), (["gut", -1], r"component\[1\].*: found -1"),
+                         (["gut", True], r"component\[1\]: found True")):
+        with pytest.raises(lockstep.Error, match=found):
+            lockstep.solve(ORAL, [0.0, 0.0], (0, 10), impulses={"time": [0, 2], "component": wrong, "change": 3})
+
+
 def test_what_one_gets_stands_among_what_all_get_in_order():
     given = [{"time": 1, "component": "blood", "change": 4}, {"time": 1, "component": "blood", "factor": 0.5, "trajectory": 1},
              {"time": 1, "component": "blood", "change": 1}]
