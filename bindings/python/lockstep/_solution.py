@@ -13,7 +13,7 @@ import numpy as np
 from . import _lockstep, _unknown
 from ._arrays import Array
 from ._events import Events
-from .errors import Error, missing, of_kind
+from .errors import Error, missing, of_kind, refused
 
 if TYPE_CHECKING:
     import xarray
@@ -463,7 +463,7 @@ def _indices(name: str, wanted: slice, size: int) -> list[int]:
 
 @_unknown.answered("")
 def read(path: PathLike, *, trajectories: slice = slice(None), times: slice = slice(None),
-         components: Sequence[str] = ()) -> Solution:
+         components: Optional[Sequence[str]] = None) -> Solution:
     """A result file, or a part of it: its arrays are read when they are asked for.
 
     Parameters
@@ -473,6 +473,14 @@ def read(path: PathLike, *, trajectories: slice = slice(None), times: slice = sl
     trajectories, times : slice
         Which of them to read.
     components : sequence of str
-        Names of those to read, in this order; all of them if empty.
+        Names of those to read, in this order; all of them if not given.
     """
-    return Solution(path=path, trajectories=trajectories, times=times, components=components)
+    names = () if components is None else tuple(components)
+    if isinstance(components, str):
+        raise refused("components", repr(components), "a list of names", f"write [{components!r}]", kind="type")
+    for name in names:
+        if not isinstance(name, str):
+            raise refused("components", repr(name), "names of components", kind="type")
+    if components is not None and not names:
+        raise refused("components", "an empty list", "at least one name", "leave it out to read all of them")
+    return Solution(path=path, trajectories=trajectories, times=times, components=names)

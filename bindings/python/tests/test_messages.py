@@ -132,6 +132,10 @@ def test_devices_and_files_are_named_as_arguments(oscillator, tmp_path, monkeypa
     lockstep.solve(oscillator, [1, 0], (0, 1), output=path)
     with pytest.raises(lockstep.InvalidArgument, match='^components: found "y"'):
         lockstep.read(path, components=["y"]).state
+    for wrong, found in (([], "an empty list, expected at least one name; leave it out"), ([0], "0, expected names"),
+                         ("x", "'x', expected a list of names; write \\['x'\\]")):
+        with pytest.raises(lockstep.Error, match="components: found " + found):
+            lockstep.read(path, components=wrong)
 
 
 def unknown(call, name):
