@@ -189,3 +189,9 @@ def test_any_number_of_steps_may_run_out(steps, precision):
         solution, notes = notes_of(lambda: lockstep.solve(system, u0, span, 3, max_steps=steps, precision=precision))
         assert list(solution.status) == [4] and len(notes) == 1
         assert "raise max_steps" in notes[0] and "stiff" not in notes[0] and "too coarse" not in notes[0]
+
+
+def test_jumps_that_lie_too_close_are_named_within_the_span():
+    often = lockstep.equations({"x": "-x + (t % 0.001 < 0.0003)"})
+    with pytest.raises(lockstep.Error, match=r"jumps every 0\.001 of time at t = 10000, expected jumps 0\.0381 apart"):
+        lockstep.solve(often, [0.0], (1e4, 1e4 + 1), 3)

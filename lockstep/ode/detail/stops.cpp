@@ -28,16 +28,19 @@ double width(const TimeKnot& knot, Precision precision) {
 }
 
 // Jumps that repeat have room between their sides: else which of them are joined depended on where the span begins.
-void require_apart(const TimeKnot& knot, Precision precision) {
+void require_apart(const TimeKnot& knot, Precision precision, const Problem& problem) {
   const double least = 4 * width(knot, precision);
   if (knot.apart == 0 || knot.apart >= least) return;
-  throw Error(ErrorKind::invalid_argument, {"options.stop_at_knots",
-                                            "a right-hand side that jumps every " + rounded_text(knot.apart, 3) +
-                                                " of time at t = " + rounded_text(knot.time, 6),
-                                            "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " +
-                                                std::string(to_string(precision)),
-                                            std::string(precision == Precision::f32 ? "take precision f64, " : "") +
-                                                "begin times nearer to 0, or give stop_at_knots = false"});
+  // Knots beside the span are known, too.
+  const auto [first, last] = problem.time_range();
+  const double time = std::clamp(knot.time, first, last);
+  throw Error(
+      ErrorKind::invalid_argument,
+      {"options.stop_at_knots",
+       "a right-hand side that jumps every " + rounded_text(knot.apart, 3) + " of time at t = " + rounded_text(time, 6),
+       "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " + std::string(to_string(precision)),
+       std::string(precision == Precision::f32 ? "take precision f64, " : "") +
+           "begin times nearer to 0, or give stop_at_knots = false"});
 }
 
 // How far from its time a fixed step may end: as far as fixed_steps() lets a span end, or three roundings, of dt, of
@@ -142,7 +145,7 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
   const std::size_t first = time_.size();
   double widest = 0;  // of the sides of those that are one with the last
   for (const auto& [knot, impulse] : stops) {
-    require_apart(knot, options.precision);
+    require_apart(knot, options.precision, problem);
     // An impulse is where its time says, in float64: the function that the state's precision blurs need not jump there.
     const Precision blur = impulse != nullptr ? Precision::f64 : options.precision;
     const double sides = std::min(std::max(width(knot, blur), least), most);
