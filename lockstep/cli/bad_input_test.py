@@ -145,7 +145,9 @@ class BadInput(NetTest):
         text = LORENZ.replace("{ normal = { mean = [1, 0, 0], std = 0.1 } }", '{ file = "u0.csv" }')
         for rows, message in (("x;y;z\n1,5;0;0\n", 'u0.csv:2, column x: found "1,5", expected a finite number; write decimal '
                                                    "points"),
-                              ("x,y,z\n1,0,\n", "u0.csv:2, column z: found an empty field")):
+                              ("x,y,z\n1,0,\n", "u0.csv:2, column z: found an empty field"),
+                              ("x y z\n1 0 0\n", 'found no column "x" in u0.csv, expected one of x y z; separate columns by '
+                                                  "commas, semicolons or tabs")):
             self.write("u0.csv", rows)
             self.write("table.toml", text.replace("trajectories = 100", "trajectories = 1"))
             self.fail_with(message, "solve", "table.toml")

@@ -104,8 +104,9 @@ std::vector<double> read_column(const EnsembleValues::Table& source, const std::
   const bool has_default = std::ranges::find(table.columns, by_default) != table.columns.end();
   if (source.columns.empty() && !has_default && !table.columns.empty()) {
     const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
+    const std::string blanks = train::advice_on_blanks(table);
     refuse(where, "no column \"" + by_default + "\" in " + source.file.string(), "one of " + list_text(known),
-           "name the column, as in columns = \"" + table.columns.front() + "\"");
+           !blanks.empty() ? blanks : "name the column, as in columns = \"" + table.columns.front() + "\"");
   }
   const std::size_t column = table.column(where, source.columns.empty() ? by_default : source.columns.front());
   std::vector<double> numbers(table.rows);

@@ -167,10 +167,12 @@ class Drawing {
         from[column] = table.column(where, name);
       } else if (!any || !source.columns.empty() || columns_.defaults.empty() || !columns_.defaults[column]) {
         const std::vector<std::string_view> known(table.columns.begin(), table.columns.end());
+        const std::string blanks = train::advice_on_blanks(table);
         throw Error(ErrorKind::invalid_argument,
                     {where, "no column \"" + name + "\" in " + table.source, "one of " + list_text(known),
-                     source.columns.empty() ? "say which to take: columns = [..], one for each " + columns_.what
-                                            : did_you_mean(name, known)});
+                     !blanks.empty()          ? blanks
+                     : source.columns.empty() ? "say which to take: columns = [..], one for each " + columns_.what
+                                              : did_you_mean(name, known)});
       }
     }
     return from;

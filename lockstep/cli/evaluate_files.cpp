@@ -170,8 +170,9 @@ class TableSamples : public SampleSource<T> {
     if (!all_named) names = columns_for_unnamed(known, names.size(), model_path.string());
     for (const std::string& name : names) {
       if (std::ranges::find(known, name) != known.end()) continue;
+      const std::string blanks = train::advice_on_blanks(table_);
       refuse(table_.source, "no column \"" + name + "\", an input of " + model_path.string(),
-             "a column called as each input", did_you_mean(name, known));
+             "a column called as each input", blanks.empty() ? did_you_mean(name, known) : blanks);
     }
     std::size_t at = 0;
     for (const nn::Port& port : model.inputs) {

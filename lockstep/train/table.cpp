@@ -240,13 +240,16 @@ std::string Table::text(std::size_t row, std::size_t column) const {
 std::size_t Table::index(const std::string& field, std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
   if (!name.empty() && found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
-  if (columns.size() == 1 && columns[0].find(' ') != std::string::npos) {  // of words: its nearest name is no help
-    refuse_table(field, quoted(name), "the only column, \"" + columns[0] + "\"",
-                 "separate columns by commas, semicolons or tabs");
-  }
+  const std::string advice = advice_on_blanks(*this);  // of words: its nearest name is no help
+  if (!advice.empty()) refuse_table(field, quoted(name), "the only column, \"" + columns[0] + "\"", advice);
   std::vector<std::string_view> known(columns.begin(), columns.end());
   std::erase(known, std::string_view());
   throw unknown_name(field, name, known);
+}
+
+std::string advice_on_blanks(const Table& table) {
+  const bool blanks = table.columns.size() == 1 && table.columns.front().find(' ') != std::string::npos;
+  return blanks ? "separate columns by commas, semicolons or tabs" : "";
 }
 
 Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing) {

@@ -54,6 +54,9 @@ enum class MissingNumbers { refuse, as_nan };
 Table read_csv(const std::filesystem::path& path, MissingNumbers missing = MissingNumbers::refuse);
 Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing = MissingNumbers::refuse);
 
+// What to do about a file whose columns are separated by blanks, and so are one column; "" for others.
+std::string advice_on_blanks(const Table& table);
+
 // Least and greatest of column `column` of values [row][columns]; mean and standard deviation (of the population), in
 // float64 and rows ascending. NaNs are passed over; of nothing else all are NaN.
 struct ColumnStatistics {
