@@ -1,5 +1,6 @@
 #include "lockstep/core/parallel.h"
 
+#include <dlfcn.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -9,15 +10,16 @@
 #include <atomic>
 #include <cmath>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
-#include <thread>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/cpu_quota.h"
+#include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/static_program.h"
 #include "lockstep/core/thread_count.h"
 
 namespace lockstep {
@@ -70,32 +72,31 @@ bool comes_within(std::chrono::nanoseconds patience, const HasCome& has_come) {
   return false;
 }
 
-// One call's bodies: who comes takes the next one. Who comes when all are taken leaves again, and nobody waits for
-// that.
+// One call's bodies, which lie with its caller: threads come to them under the crew's lock, and with a body that they
+// have taken there. Whoever has ended one takes the next before it says so. When all have ended nobody looks here.
 struct Bodies {
-  Bodies(const std::function<void(int thread)>& called, int number) : body(&called), count(number) {}
+  Bodies(const std::function<void(int thread)>& called, int number) : body(called), count(number), seats(number - 1) {}
 
-  // The first one is the caller's.
-  void take_from_first() {
-    exception.run(*body, 0);
-    take_all();
-  }
-  void take_all() {
-    for (int i = next++; i < count; i = next++) {
-      exception.run(*body, i);
-      if (++ended == count - 1) ended.notify_all();
+  // The next one; `count` or more where all are taken.
+  int take() { return next++; }
+  // This one and those that can be taken after it. Whether they were the last to end.
+  bool run_from(int taken) {
+    for (const int all = count;;) {
+      exception.run(body, taken);
+      taken = take();
+      const bool last = ++ended == all;
+      if (taken >= all) return last;
     }
   }
-  // Those that others have taken.
-  void await_end() const {
-    if (comes_within(kPatience, [this] { return ended == count - 1; })) return;
-    for (int seen = ended; seen != count - 1; seen = ended) ended.wait(seen);
-  }
+  bool have_ended() const { return ended == count; }
 
-  const std::function<void(int thread)>* body;  // the caller's: looked at by who has taken one
-  int count;
+  const std::function<void(int thread)>& body;
+  const int count;
   FirstException exception;
-  std::atomic<int> next{1}, ended{0};  // of bodies 1 .. count - 1
+  std::atomic<int> next{1}, ended{0};  // the first one is the caller's
+  // The crew's, under its lock.
+  int seats;  // threads that may still come
+  Bodies* following = nullptr;
 };
 
 // All that OpenMP's threads may run on; none where it binds none.
@@ -129,16 +130,22 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// A thread that takes no signals, which are for the host's own threads, and is not bound: a bound first thread
-// (OMP_PROC_BIND) has one processor, which a thread that it starts would share. All that throws comes before it runs.
-template <class F>
-std::thread started(F body) {
-  const cpu_set_t processors = processors_of_places();
-  const BlockedSignals blocked;
-  std::thread thread(std::move(body));
-  // Where they cannot be had the thread stays where it is.
-  if (CPU_COUNT(&processors) > 0) pthread_setaffinity_np(thread.native_handle(), sizeof processors, &processors);
-  return thread;
+// How many forks lie between the first process and this one. Threads do not follow into a forked one (of Python's
+// multiprocessing).
+std::uint32_t generation() {
+  static std::atomic<std::uint32_t> forks{0};
+  static const int watches = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static_cast<void>(watches);
+  return forks;
+}
+
+// Threads that run this code until the process ends keep in memory what it lies in, a host's plug-in perhaps, which
+// closes it (dlclose).
+void keep_this_code() {
+  Dl_info self{};
+  if (program_is_static() || dladdr(reinterpret_cast<void*>(&keep_this_code), &self) == 0) return;
+  dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);  // refused where it is the program itself
+  dlerror();
 }
 
 // The process's threads for calls: started as they are wanted, asleep between. An OpenMP region waits at its end for
@@ -146,55 +153,66 @@ std::thread started(F body) {
 class Crew {
  public:
   static Crew& of_this_process() {
-    static const int watches_forks = pthread_atfork(nullptr, nullptr, [] { present_ = nullptr; });
-    static_cast<void>(watches_forks);
+    const std::uint32_t now = generation();
     Crew* crew = present_;
-    if (crew == nullptr) {
+    if (crew == nullptr || crew->generation_ != now) {
+      keep_this_code();
       auto made = std::make_unique<Crew>();
       if (present_.compare_exchange_strong(crew, made.get())) crew = made.release();
     }
     return *crew;
   }
 
-  void call(const std::shared_ptr<Bodies>& bodies) {
-    const auto others = static_cast<std::size_t>(bodies->count - 1);
+  void call(Bodies& bodies) {
+    const int others = bodies.count - 1;
     {
       const std::lock_guard lock(mutex_);
-      waiting_.insert(waiting_.end(), others, bodies);
-      wanted_ += others;
+      Bodies** last = &waiting_;
+      while (*last != nullptr) last = &(*last)->following;
+      *last = &bodies;
+      wanted_ += static_cast<std::size_t>(others);
       start_threads();
       ++calls_;
     }
     // No more than it takes: all others that sleep would find nothing.
-    for (std::size_t i = 0; i < others; ++i) come_.notify_one();
-    bodies->take_from_first();
+    for (int i = 0; i < others; ++i) come_.notify_one();
+    bodies.run_from(0);
     {
       const std::lock_guard lock(mutex_);
-      std::erase(waiting_, bodies);
+      for (Bodies** at = &waiting_; *at != nullptr; at = &(*at)->following) {
+        if (*at != &bodies) continue;
+        *at = bodies.following;
+        break;
+      }
     }
-    bodies->await_end();
-    wanted_ -= others;
-    bodies->exception.rethrow();
+    if (!comes_within(kPatience, [&] { return bodies.have_ended(); })) {
+      std::unique_lock lock(mutex_);
+      ended_.wait(lock, [&] { return bodies.have_ended(); });
+    }
+    wanted_ -= static_cast<std::size_t>(others);
+    bodies.exception.rethrow();
   }
 
  private:
   // The caller does alone what no thread can be had for.
   void start_threads() {
     try {
-      for (; threads_ < wanted_; ++threads_) started([this] { work(); }).detach();
-    } catch (...) {
+      for (; threads_ < wanted_; ++threads_) start_thread([this] { work(); }, "one for a call").detach();
+    } catch (const std::exception&) {
     }
   }
   void work() {
     for (std::unique_lock lock(mutex_);;) {
-      come_.wait(lock, [this] { return !waiting_.empty(); });
-      std::shared_ptr<Bodies> bodies = std::move(waiting_.front());
-      waiting_.pop_front();
+      come_.wait(lock, [this] { return waiting_ != nullptr; });
+      Bodies& bodies = *waiting_;
+      const int taken = bodies.take();
+      if (--bodies.seats == 0 || taken >= bodies.count) waiting_ = bodies.following;
+      if (taken >= bodies.count) continue;
       lock.unlock();
-      bodies->take_all();
-      bodies.reset();
+      const bool last = bodies.run_from(taken);
       lock.lock();
-      if (!waiting_.empty()) continue;
+      if (last) ended_.notify_all();
+      if (waiting_ != nullptr) continue;
       // Calls that follow closely need not wake it.
       const std::uint32_t seen = calls_;
       lock.unlock();
@@ -203,13 +221,13 @@ class Crew {
     }
   }
 
-  // Never destroyed: its threads look at it until the process ends. Null before the first call, and in a forked process
-  // (Python's multiprocessing), which threads do not follow.
+  // Never destroyed: its threads look at it until the process ends. A forked process has one of its own.
   inline static std::atomic<Crew*> present_{nullptr};
 
+  const std::uint32_t generation_ = generation();
   std::mutex mutex_;
-  std::condition_variable come_;
-  std::deque<std::shared_ptr<Bodies>> waiting_;  // once for each thread that a call wants
+  std::condition_variable come_, ended_;
+  Bodies* waiting_ = nullptr;  // the first of those that want threads, each with the one that came after it
   std::size_t threads_ = 0;
   std::atomic<std::size_t> wanted_{0};  // threads, by the calls of this moment
   std::atomic<std::uint32_t> calls_{0};
@@ -231,10 +249,26 @@ int chosen_threads(int threads, const char* field) {
 void run_on_threads(int threads, const std::function<void(int thread)>& body) {
   const StandardArithmetic arithmetic;
   if (threads == 1) return body(0);
-  const auto bodies = std::make_shared<Bodies>(body, threads);
+  Bodies bodies(body, threads);
   if (!omp_in_parallel()) return Crew::of_this_process().call(bodies);
-  bodies->take_from_first();  // the host's threads have the processors
-  bodies->exception.rethrow();
+  bodies.run_from(0);  // the host's threads have the processors
+  bodies.exception.rethrow();
+}
+
+// A bound first thread (OMP_PROC_BIND) has one processor, which a thread that it starts would share.
+std::thread start_thread(std::function<void()> body, const std::string& expected) {
+  const cpu_set_t processors = processors_of_places();
+  const BlockedSignals blocked;
+  try {
+    std::thread thread(std::move(body));
+    // Where they cannot be had the thread stays where it is.
+    if (CPU_COUNT(&processors) > 0) pthread_setaffinity_np(thread.native_handle(), sizeof processors, &processors);
+    return thread;
+  } catch (const std::system_error& none) {
+    throw Error(ErrorKind::unsupported,
+                {"threads", "no other one to be had (" + none.code().message() + ")", expected,
+                 "ask for fewer, or raise what limits them (ulimit -u, ulimit -v, a container's pids)"});
+  }
 }
 
 void Signal::wake() noexcept {
@@ -264,13 +298,28 @@ struct Team::State {
     Signal ended;  // calls
     std::thread thread;
   };
-  std::chrono::nanoseconds patience{0};
+  const std::chrono::nanoseconds patience;
+  const std::uint32_t made_in = generation();
   std::unique_ptr<Member[]> others;
   std::size_t size = 0;  // of others
   FirstException exception;
   alignas(128) Signal calls;
   Call latest{};
 
+  explicit State(int threads)
+      : patience(threads > omp_get_num_procs() ? std::chrono::microseconds(0) : kPatience),
+        others(std::make_unique<Member[]>(static_cast<std::size_t>(threads - 1))) {
+    try {
+      for (int thread = 1; thread < threads; ++thread, ++size) {
+        Member& member = others[size];
+        member.thread =
+            start_thread([this, &member, thread] { take_part(member.ended, thread); }, std::to_string(threads));
+      }
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
   void begin(const Call& call) {
     latest = call;
     calls.set(calls.number() + 1);
@@ -291,30 +340,27 @@ struct Team::State {
   }
 };
 
-Team::Team(int threads) : state_(std::make_unique<State>()) {
-  State& state = *state_;
-  state.patience = threads > omp_get_num_procs() ? std::chrono::microseconds(0) : kPatience;
-  state.others = std::make_unique<State::Member[]>(static_cast<std::size_t>(threads - 1));
-  try {
-    for (int thread = 1; thread < threads; ++thread, ++state.size) {
-      State::Member& member = state.others[state.size];
-      member.thread = started([&state, &member, thread] { state.take_part(member.ended, thread); });
-    }
-  } catch (...) {  // no thread to be had
-    state.end();
-    throw;
-  }
-}
+Team::Team(int threads) : state_(std::make_unique<State>(threads)) {}
 
-Team::~Team() { state_->end(); }
+Team::~Team() { left_behind() ? static_cast<void>(state_.release()) : state_->end(); }
+
+bool Team::left_behind() const noexcept { return state_->made_in != generation(); }
 
 int Team::threads() const noexcept { return static_cast<int>(state_->size) + 1; }
 
 std::chrono::nanoseconds Team::patience() const noexcept { return state_->patience; }
 
-void Team::begin(const Call& call) { state_->begin(call); }
+void Team::begin(const Call& call) {
+  if (left_behind()) {  // what belongs to threads that are not here stays as it is
+    auto fresh = std::make_unique<State>(threads());
+    static_cast<void>(state_.release());
+    state_ = std::move(fresh);
+  }
+  state_->begin(call);
+}
 
 void Team::join() {
+  if (left_behind()) return;
   State& state = *state_;
   const std::uint32_t before = state.calls.number() - 1;
   for (std::size_t i = 0; i < state.size; ++i) state.others[i].ended.await_change(before, state.patience);

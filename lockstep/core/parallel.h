@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <thread>
 
 namespace lockstep {
 
@@ -17,8 +19,13 @@ int available_threads();
 // threads that the process keeps, or on the caller's where those have not begun when it has ended its own. Bodies draw
 // from a common queue, then, and do not wait for one another. The first exception thrown is rethrown here after every
 // body has ended. threads >= 1. From within an OpenMP region of the host the caller runs all. After a fork() it goes on
-// in the child.
+// in the child. Allocates nothing but for threads that it starts, which then keep the library that holds this in memory
+// (dlclose leaves it there).
 void run_on_threads(int threads, const std::function<void(int thread)>& body);
+
+// A thread that takes no signals, which are for the host's own, and runs on every processor that OpenMP's may. Error
+// (unsupported) where the system has none left, saying what was `expected`: "one that writes the file".
+std::thread start_thread(std::function<void()> body, const std::string& expected);
 
 // Begins to bring a cache line here that will be written, away from other cores that have read it.
 inline void bring_to_write(const void* line) noexcept {
@@ -55,7 +62,8 @@ class Signal {
 // and where the team outnumbers the processors at once.
 class Team {
  public:
-  // Starts threads - 1 of them; the caller of run() is the other. threads >= 1.
+  // Starts threads - 1 of them; the caller of run() is the other. threads >= 1. Error (unsupported) where the system
+  // has none left.
   explicit Team(int threads);
   ~Team();
   Team(const Team&) = delete;
@@ -63,6 +71,9 @@ class Team {
 
   int threads() const noexcept;
   std::chrono::nanoseconds patience() const noexcept;  // as long as its threads look out before they sleep
+  // This process was forked from the one that has the team's threads: the next call starts them anew. What they were at
+  // there may be half done here, and join() waits for nobody.
+  bool left_behind() const noexcept;
   // body(0) .. body(count - 1) as run_on_threads, 1 <= count <= threads(); thread i runs body(i) in every call. One
   // call at a time, and none from within a body.
   template <class Body>

@@ -1,10 +1,9 @@
 // Every body of a call runs once on its own thread, sleeping or awake; exceptions come out; the team can be reused.
 #include "lockstep/core/parallel.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/core/testing/forked.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/no_threads.h"
 #include "lockstep/core/thread_count.h"
 
 namespace lockstep {
@@ -172,7 +173,94 @@ TEST(Team, one_that_outnumbers_the_processors_still_gets_through) {
 
 TEST(Team, may_end_without_a_call) { Team team(4); }
 
-// As Python's multiprocessing does; the alarm ends a child that waits for threads it does not have.
+TEST(Team, has_threads_anew_in_a_forked_process) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
+#endif
+  Team team(3), idle(2);
+  std::atomic<int> sum{0};
+  const auto body = [&](int thread) { sum += 1 << thread; };
+  team.run(3, body);
+  EXPECT_FALSE(team.left_behind());
+  EXPECT_EQ(status_of_fork([&] {
+              if (!team.left_behind()) return 1;
+              for (int call = 0; call < 100; ++call) team.run(3, body);
+              if (sum != 7 + 700 || team.left_behind()) return 2;
+              const auto again = [&] {
+                team.run(3, body);
+                return sum == 7 + 707 ? 0 : 1;
+              };
+              if (status_of_fork(again) != 0) return 3;
+              { const Team fresh(2); }
+              team.~Team();
+              idle.~Team();  // without a call here
+              return 0;
+            }),
+            0);
+  team.run(3, body);
+  EXPECT_EQ(sum, 14);
+}
+
+TEST(Team, join_waits_for_nobody_in_a_forked_process) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
+#endif
+  Team team(3);
+  Signal go;
+  const auto body = [&](int) { go.await_change(0, team.patience()); };
+  team.start(3, body);
+  EXPECT_EQ(status_of_fork([&] {
+              team.join();
+              std::atomic<int> runs{0};
+              const auto count = [&](int) { ++runs; };
+              team.run(3, count);
+              return runs == 3 ? 0 : 1;
+            }),
+            0);
+  go.set(1);
+  go.wake();
+  team.join();
+}
+
+TEST(Team, says_so_when_the_system_gives_no_thread) {
+  std::string message;
+  {
+    const NoThreads none;
+    message = message_of([] { Team team(4); }, ErrorKind::unsupported);
+  }
+  EXPECT_EQ(message.substr(0, message.find(';')),
+            "threads: found no other one to be had (Resource temporarily unavailable), expected 4");
+  Team team(2);
+  std::atomic<int> runs{0};
+  const auto body = [&](int) { ++runs; };
+  team.run(2, body);
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(RunOnThreads, goes_on_where_the_system_gives_no_thread) {
+  std::vector<int> runs(100);
+  {
+    const NoThreads none;
+    run_on_threads(100, [&](int thread) { ++runs[static_cast<std::size_t>(thread)]; });
+  }
+  EXPECT_EQ(runs, std::vector<int>(100, 1));
+}
+
+// A plug-in of a host, which holds this library, closed while its threads are there.
+TEST(RunOnThreads, stays_in_memory_when_what_holds_it_is_closed) {
+  void* const plug_in = dlopen(LOCKSTEP_TEST_PLUG_IN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(plug_in, nullptr) << dlerror();
+  const auto run = reinterpret_cast<int (*)(int)>(dlsym(plug_in, "run_bodies"));
+  ASSERT_NE(run, nullptr);
+  EXPECT_EQ(run(3), 3);
+  EXPECT_EQ(dlclose(plug_in), 0);
+  void* const still = dlopen(LOCKSTEP_TEST_PLUG_IN, RTLD_NOW | RTLD_NOLOAD);
+  EXPECT_NE(still, nullptr);
+  if (still == nullptr) return;
+  EXPECT_EQ(run(3), 3);
+  dlclose(still);
+}
+
 TEST(RunOnThreads, goes_on_in_a_forked_process) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
@@ -181,24 +269,19 @@ TEST(RunOnThreads, goes_on_in_a_forked_process) {
   const auto body = [&](int thread) { sum += 1 << thread; };
   run_on_threads(3, body);
   ASSERT_EQ(sum, 7);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(20);
-    run_on_threads(4, body);
-    bool thrown = false;
-    try {
-      run_on_threads(3, [](int thread) {
-        if (thread == 2) throw std::runtime_error("two");
-      });
-    } catch (const std::runtime_error&) {
-      thrown = true;
-    }
-    _exit(sum == 7 + 15 && thrown ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+  EXPECT_EQ(status_of_fork([&] {
+              run_on_threads(4, body);
+              bool thrown = false;
+              try {
+                run_on_threads(3, [](int thread) {
+                  if (thread == 2) throw std::runtime_error("two");
+                });
+              } catch (const std::runtime_error&) {
+                thrown = true;
+              }
+              return sum == 7 + 15 && thrown ? 0 : 1;
+            }),
+            0);
 }
 
 TEST(ChosenThreads, follow_one_rule) {

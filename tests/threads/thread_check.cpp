@@ -1,6 +1,6 @@
 // What scripts/thread_check.sh runs under ThreadSanitizer: threads that share plans, one of a plain stack and one of a
 // graph with several ports, and threads that load, lower, fail and free beside them, all through the C interface; then
-// a team, and threads that each take the steps of a regression.
+// calls on the process's threads, a team, and threads that each take the steps of a regression.
 //   usage: thread_check NET.safetensors SCRATCH.plan
 #include <chrono>
 #include <cstdio>
@@ -111,6 +111,25 @@ bool team_hands_on() {
   return from == std::vector<int>(kThreads, kCalls);
 }
 
+// Callers side by side, and bodies that call: nobody looks at a call's own once its caller has gone on.
+bool crew_serves_all() {
+  std::vector<std::thread> callers;
+  std::vector<int> sums(kThreads);
+  for (int caller = 0; caller < kThreads; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int call = 0; call < 100; ++call) {
+        std::vector<int> own(6);
+        lockstep::run_on_threads(3, [&](int outer) {
+          lockstep::run_on_threads(2, [&](int inner) { own[static_cast<std::size_t>(2 * outer + inner)] = 1; });
+        });
+        for (const int one : own) sums[static_cast<std::size_t>(caller)] += one;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  return sums == std::vector<int>(kThreads, 600);
+}
+
 struct Slope final : lockstep::Stepper<double> {
   void step(std::span<double> parameters, std::span<double> gradient, double rate) override {
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= rate * gradient[i];
@@ -182,6 +201,7 @@ int main(int argc, char** argv) {
   }
   lockstep_plan_free(stack);
   lockstep_plan_free(ports);
+  if (!crew_serves_all()) return std::fprintf(stderr, "error: calls lose bodies\n"), 1;
   if (!team_hands_on()) return std::fprintf(stderr, "error: a team loses calls\n"), 1;
   if (regression(kThreads) != regression(1)) return std::fprintf(stderr, "error: threads' steps differ\n"), 1;
   std::printf("%d threads, one answer\n", kThreads);

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
@@ -141,6 +144,29 @@ TEST(Plan, evaluates_without_allocating) {
     for (int i = 0; i < 2; ++i) plan.evaluate(in, out, 1);
     EXPECT_EQ(allocations, kept) << plan.description();
   }
+}
+
+TEST(Plan, evaluates_on_threads_without_allocating) {
+  const Mlp mlp = mlp::random_mlp({32, 128, 128, 31}, {ActivationKind::relu}, 1);
+  constexpr std::size_t kRows = 400;
+  constexpr int kThreads = 3;
+  const auto plan = Plan<float>::compile(mlp, best_cpu_target());
+  std::vector<float> x(kRows * 32), y(kRows * 31);
+  // Each thread has its workspace once it has evaluated.
+  std::atomic<int> came{0};
+  run_on_threads(kThreads, [&](int) {
+    float in[32] = {}, out[31];
+    plan.evaluate(MatrixView<const float>::row_major(in, 1, 32), MatrixView<float>::row_major(out, 1, 31));
+    ++came;
+    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (came < kThreads && std::chrono::steady_clock::now() < late) std::this_thread::yield();
+  });
+  ASSERT_EQ(came, kThreads);
+  const auto in = MatrixView<const float>::row_major(x.data(), kRows, 32);
+  const auto out = MatrixView<float>::row_major(y.data(), kRows, 31);
+  const int before = allocations;
+  for (int i = 0; i < 100; ++i) plan.evaluate(in, out, kThreads);
+  EXPECT_EQ(allocations, before);
 }
 
 }  // namespace

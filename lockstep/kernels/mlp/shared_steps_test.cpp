@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/core/testing/forked.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/detail/sum_tree.h"
 #include "lockstep/kernels/mlp/parameters.h"
@@ -208,6 +209,28 @@ TEST(SharedSteps, more_threads_than_processors_still_get_through) {
     alone.step(batch, 1);
   }
   EXPECT_EQ(descent.all(), alone.all());
+}
+
+// In the middle of a row of steps.
+TEST(SharedSteps, go_on_in_a_forked_process) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
+#endif
+  Descent<double> one, three;
+  const TiledSamples<double> batch = one.samples(2048);
+  for (int step = 0; step < 5; ++step) {
+    one.step(batch, 1);
+    three.step(batch, 3);
+  }
+  const auto goes_on = [&] {
+    for (int step = 0; step < 5; ++step) {
+      one.step(batch, 1);
+      three.step(batch, 3);
+    }
+    return one.all() == three.all() ? 0 : 1;
+  };
+  EXPECT_EQ(status_of_fork(goes_on), 0);
+  EXPECT_EQ(goes_on(), 0);
 }
 
 }  // namespace

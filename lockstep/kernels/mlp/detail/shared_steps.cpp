@@ -123,6 +123,10 @@ template <class T>
 std::optional<double> SharedSteps<T>::take(ReverseNet<T>& net, std::span<const T> parameters,
                                            const RegressionBatch<T>& batch, std::span<T> gradient,
                                            const StepAhead<T>& ahead) {
+  if (team_.left_behind()) {
+    stop();
+    for (auto& follower : followers_) static_cast<void>(follower.release());
+  }
   make_room(caller_);
   const SumTree& tree = tree_of(batch);
   const std::uint32_t before = ordered_.number(), step = before + 1;
