@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
 
 namespace nb = nanobind;
 
@@ -41,7 +42,7 @@ void look(const Shared& shared, nb::handle progress, std::size_t& told) {
 
 nb::object run_watched(nb::handle progress, const std::function<void(const RunControl& control)>& work) {
   Shared shared;
-  std::thread worker([&] {
+  const auto run = [&] {
     try {
       work({&shared.cancel, [&shared](std::size_t done, std::size_t total) {
               shared.total.store(total);
@@ -53,7 +54,8 @@ nb::object run_watched(nb::handle progress, const std::function<void(const RunCo
     const std::lock_guard lock(shared.mutex);
     shared.finished = true;
     shared.changed.notify_one();
-  });
+  };
+  std::thread worker = start_thread(run, "one beside Python's own");
   nb::object stopped = nb::none();
   std::size_t told = 0;
   for (bool finished = false; !finished;) {

@@ -1,9 +1,11 @@
 #include "lockstep/cli/grace.h"
 
+#include "lockstep/core/parallel.h"
+
 namespace lockstep::cli {
 
 Grace::Grace(const CancelToken* of, std::chrono::milliseconds time) {
-  if (of != nullptr) thread_ = std::thread([this, of, time] { wait(*of, time); });
+  if (of != nullptr) thread_ = start_thread([this, of, time] { wait(*of, time); }, "one that watches the time");
 }
 
 Grace::~Grace() {

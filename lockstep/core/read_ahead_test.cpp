@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "lockstep/core/testing/no_threads.h"
+
 namespace lockstep {
 namespace {
 
@@ -34,6 +36,15 @@ TEST(read_ahead, reads_the_next_piece_while_one_is_used) {
       [&](std::size_t i, const int&) {
         if (i == 0) second_read.get_future().wait();
       });
+}
+
+TEST(read_ahead, goes_on_where_the_system_gives_no_thread) {
+  std::vector<int> used;
+  const NoThreads none;
+  read_ahead<int>(
+      4, [](std::size_t i, int& piece) { piece = static_cast<int>(i); },
+      [&](std::size_t, const int& piece) { used.push_back(piece); });
+  EXPECT_EQ(used, (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(read_ahead, passes_on_what_either_side_throws) {

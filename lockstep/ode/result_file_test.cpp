@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/no_threads.h"
 #include "lockstep/ode/pack.h"
 #include "lockstep/ode/result_writer.h"
 #include "lockstep/ode/testing/result_files.h"
@@ -127,6 +128,15 @@ TEST_F(ResultFiles, trajectories_never_committed_are_cancelled_and_not_a_number)
 TEST_F(ResultFiles, without_finish_nothing_remains) {
   const Problem problem = growing_ensemble(10, 2);
   { ResultWriter writer(path("a.h5"), problem, Precision::f32, by_hand()); }
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(ResultFiles, none_is_begun_without_a_thread_to_write_it) {
+  const Problem problem = growing_ensemble(10, 2);
+  const NoThreads none;
+  EXPECT_THAT(
+      message_of([&] { ResultWriter(path("a.h5"), problem, Precision::f32, by_hand()); }, ErrorKind::unsupported),
+      HasSubstr("expected one that writes the results"));
   EXPECT_EQ(files(), 0u);
 }
 

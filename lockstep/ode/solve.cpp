@@ -85,7 +85,7 @@ Summary advance_parts(const Problem& problem, const Options& options, const std:
   Summary sum;
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    threads.emplace_back([&, i] {
+    const auto work = [&, i] {
       const StandardArithmetic arithmetic;
       RunControl own;
       own.cancel = &stop;
@@ -109,7 +109,14 @@ Summary advance_parts(const Problem& problem, const Options& options, const std:
         if (!failure) failure = std::current_exception();
         stop.request();
       }
-    });
+    };
+    try {
+      threads.push_back(start_thread(work, "one for each device"));
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      stop.request();
+    }
   }
   for (std::thread& thread : threads) thread.join();
   if (failure) std::rethrow_exception(failure);

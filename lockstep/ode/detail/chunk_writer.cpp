@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel.h"
 
 namespace lockstep::ode {
 namespace {
@@ -40,7 +41,7 @@ ChunkWriter::ChunkWriter(PendingFile pending, const Problem& problem, Precision 
       unwritten_chunks_(
           std::max(kUnwrittenBytes / std::max<std::size_t>(chunk_rows_ * row_bytes(), 1), kLeastUnwrittenChunks)),
       stored_(file_.stored_before()),
-      thread_([this] { write_chunks(); }) {}
+      thread_(start_thread([this] { write_chunks(); }, "one that writes the results")) {}
 
 ChunkWriter::~ChunkWriter() {
   stop();
