@@ -171,18 +171,19 @@ bool shares_places(const Places& view) {
 }
 
 bool same_view(const Places& a, const Places& b) {
-  const std::size_t columns = std::max(a.columns, b.columns);
+  // Of one column the stride between columns says nothing.
   if (a.address != b.address || a.bytes != b.bytes || a.rows != b.rows ||
-      (a.rows > 1 && a.row_stride != b.row_stride) || (columns > 1 && a.column_stride != b.column_stride)) {
+      (a.rows > 1 && a.row_stride != b.row_stride) ||
+      (std::min(a.columns, b.columns) > 1 && a.column_stride != b.column_stride)) {
     return false;
   }
   if (a.columns == b.columns || a.rows < 2) return true;
-  if (!within_memory(a.rows, a.row_stride) || !within_memory(columns, a.column_stride)) return false;
-  const auto row = static_cast<std::size_t>(std::abs(a.row_stride));
-  const auto column = static_cast<std::size_t>(std::abs(a.column_stride));
-  if ((columns - 1) * column < row || (a.rows - 1) * row < column) return true;
+  const Places& wider = a.columns < b.columns ? b : a;
+  if (!within_memory(wider.rows, wider.row_stride) || !within_memory(wider.columns, wider.column_stride)) return false;
+  const auto row = static_cast<std::size_t>(std::abs(wider.row_stride));
+  const auto column = static_cast<std::size_t>(std::abs(wider.column_stride));
+  if ((wider.columns - 1) * column < row || (wider.rows - 1) * row < column) return true;
   // Rows that interleave: of the view with more columns no two elements may lie at one place.
-  const Places wider{a.address, a.bytes, a.rows, columns, a.row_stride, a.column_stride};
   return !shares_places(wider);
 }
 

@@ -80,6 +80,10 @@ TEST(MatrixOverlap, a_view_may_be_replaced_by_one_of_the_same_places_and_by_no_o
   EXPECT_TRUE(may({at, 9, 3, 3, 1}, {at, 9, 3, 3, 1}));
   EXPECT_TRUE(may({at, 9, 2, 3, 1}, {at, 9, 3, 3, 1}));   // fewer columns of the same rows
   EXPECT_TRUE(may({at, 9, 2, 1, 9}, {at, 9, 3, 1, 9}));   // likewise, a feature after another
+  EXPECT_TRUE(may({at, 9, 1, 1, 1}, {at, 9, 3, 1, 9}));   // one column, whose stride to a next one says nothing
+  EXPECT_TRUE(may({at, 9, 3, 1, 9}, {at, 9, 1, 1, 0}));
+  EXPECT_FALSE(may({at, 9, 1, 1, 9}, {at, 9, 3, 1, 2}));  // rows of three columns that overlap each other
+  EXPECT_FALSE(may({at, 9, 1, 2, 9}, {at, 9, 3, 1, 9}));
   EXPECT_FALSE(may({at, 9, 1, 2, 1}, {at, 9, 3, 2, 1}));  // rows that overlap each other
   EXPECT_FALSE(may({at, 9, 3, 4, 1}, {at, 9, 3, 3, 1}));
   EXPECT_FALSE(may({at, 9, 3, 1, 9}, {at, 9, 3, 3, 1}));  // transposed
