@@ -240,6 +240,11 @@ program fortran_test
   call plan%evaluate(x, y(1:0, :), stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'y: found 0 features along dimension 1, expected 3; al') &
              == 1, 'no features may be an array that is not allocated')
+  allocate (unallocated(3, size(x, 2)))
+  deallocate (unallocated)
+  call plan%evaluate(x, unallocated, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y: found an array that is not allocated, or') == 1, &
+             'nor is one that was deallocated')
   call plan%evaluate_ports([lockstep_array(xd, 7)], [lockstep_array(yd)], stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'found feature_dimension 7, expected 1 or 2') > 0, &
              'a feature dimension that is none is named')

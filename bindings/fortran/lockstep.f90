@@ -1358,7 +1358,8 @@ contains
                       'sample, expected ' // text(features) // '; give samples a dimension of their own', stat, errmsg)
         else
           call refuse(name // ': found ' // text(array_shape(f)) // ' features along dimension ' // text(f) // &
-                      ', expected ' // text(features) // '; give feature_dimension if they lie elsewhere', stat, errmsg)
+                      ', expected ' // text(features) // '; give feature_dimension if they lie elsewhere, allocate it ' // &
+                      'first if it is not', stat, errmsg)
         end if
         return
       end if
@@ -1382,6 +1383,10 @@ contains
     integer :: ports
     ports = int(c_plan_ports(self%handle, direction))
     one_port = ports == 1
+    if (ports == 0) then
+      call refuse('plan: found one that was freed, through a copy perhaps, expected a compiled one', stat, errmsg)
+      return
+    end if
     if (.not. one_port) call refuse('plan: found ' // text(ports) // ' ' // name // ' ports, expected one; give an array ' // &
                                     'for each: evaluate_ports, jvp_ports, vjp_ports', stat, errmsg)
   end function
@@ -1433,8 +1438,25 @@ contains
     character(*), intent(inout), optional :: errmsg
     if (present(stat)) stat = status
     if (status == lockstep_ok) return
-    call tell(from_c(c_last_error()), present(stat), errmsg)
+    call tell(in_our_words(from_c(c_last_error())), present(stat), errmsg)
   end subroutine
+
+  ! An array whose bounds are those of before it was deallocated: its shape fits, and C finds no address.
+  function in_our_words(message) result(words)
+    character(*), intent(in) :: message
+    character(:), allocatable :: words
+    integer :: i
+    words = message
+    i = index(message, ': found a null pointer, expected an address')
+    if (i == 0) return
+    words = message(:i - 1)
+    if (index(words, 'in') == 1) then
+      words = 'x' // words(3:)
+    else if (index(words, 'out') == 1) then
+      words = 'y' // words(4:)
+    end if
+    words = words // ': found an array that is not allocated, or a pointer to none, expected one that is'
+  end function
 
   subroutine refuse(message, stat, errmsg)
     character(*), intent(in) :: message
