@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
@@ -63,6 +64,7 @@ class GradientSolver::Implementation {
  public:
   Implementation(Problem problem, Options options, Loss loss, GradientOptions gradient_options)
       : opened_(detail::OpenedParameters::of(problem)) {
+    const StandardArithmetic arithmetic;
     if (opened_) problem = opened_->opened(std::move(problem));
     check(problem, options, loss);
     engine_ = detail::make_gradient_engine(std::move(problem), std::move(options), std::move(loss),
@@ -119,6 +121,7 @@ GradientSolver& GradientSolver::operator=(GradientSolver&&) noexcept = default;
 std::size_t GradientSolver::weights() const { return implementation_->weights(); }
 
 void GradientSolver::set_weights(std::span<const double> weights) {
+  const StandardArithmetic arithmetic;
   if (weights.size() != this->weights()) {
     throw Error(ErrorKind::invalid_argument, {.field = "weights",
                                               .found = std::to_string(weights.size()) + " numbers",
@@ -145,10 +148,12 @@ const Gradients& GradientSolver::evaluate(const RunControl& control) {
 }
 
 void GradientSolver::set_initial_states(std::span<const double> states) {
+  const StandardArithmetic arithmetic;
   implementation_->engine().set_initial_states(states);
 }
 
 void GradientSolver::replace_trajectories(Problem problem, Loss loss) {
+  const StandardArithmetic arithmetic;
   implementation_->replace_trajectories(std::move(problem), std::move(loss));
 }
 

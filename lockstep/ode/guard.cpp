@@ -12,8 +12,10 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/knots_of_inner.h"
+#include "lockstep/ode/detail/require_rhs.h"
 #include "lockstep/ode/differentiable_tile.h"
 
 namespace lockstep::ode {
@@ -281,11 +283,15 @@ bool Range::bounded() const {
 }
 
 Rhs clamp_to_range(Rhs net, Range range) {
+  const StandardArithmetic arithmetic;
+  detail::require_rhs("clamp_to_range", net);
   require_fitting(*net, range);
   return std::make_shared<Clamped>(std::move(net), std::move(range));
 }
 
 TerminalEvent leaves_range(const Rhs& rhs, const Range& range) {
+  const StandardArithmetic arithmetic;
+  detail::require_rhs("leaves_range", rhs);
   require_fitting(*rhs, range);
   return {std::make_shared<Inside>(rhs, range), TerminalEvent::Direction::falling};
 }
@@ -359,6 +365,7 @@ void GuardedSink::keep_excursions(const SolutionBlock& block, std::size_t row, c
 }
 
 std::vector<Excursion> GuardedSink::excursions() const {
+  const StandardArithmetic arithmetic;
   std::vector<Excursion> found;
   const std::lock_guard lock(mutex_);
   std::copy_if(excursions_.begin(), excursions_.end(), std::back_inserter(found),
@@ -416,6 +423,7 @@ void GuardedSink::judge_row(const SolutionBlock& block, std::size_t row) {
 }
 
 void GuardedSink::commit(const SolutionBlock& block) {
+  const StandardArithmetic arithmetic;
   for (std::size_t row = 0; row < block.count; ++row) {
     if (!block.was_handed_in(row)) judge_row(block, row);
   }
@@ -423,11 +431,13 @@ void GuardedSink::commit(const SolutionBlock& block) {
 }
 
 void GuardedSink::hand_in(const SolutionBlock& block, std::span<const std::size_t> rows) {
+  const StandardArithmetic arithmetic;
   for (const std::size_t row : rows) judge_row(block, row);
   inner_.hand_in(block, rows);
 }
 
 void GuardedSink::correct(Summary& summary) const {
+  const StandardArithmetic arithmetic;
   for (std::size_t i = 0; i < changed_.size(); ++i) {
     const std::size_t count = changed_[i].load();
     summary.count_of[i] -= count;

@@ -257,6 +257,8 @@ TEST(Guard, excursions_do_not_count_a_bound_that_rounds_outwards) {
 TEST(Guard, ranges_that_do_not_fit_are_refused) {
   EXPECT_THROW(clamp_to_range(growth(), {{}, {}}), Error);
   EXPECT_THROW(leaves_range(growth(), {{0, 0}, {1, 1}}), Error);
+  EXPECT_THROW(clamp_to_range(nullptr, {{0}, {1}}), Error);
+  EXPECT_THROW(leaves_range(nullptr, {{0}, {1}}), Error);
   EXPECT_FALSE((Range{{-kInfinity}, {kInfinity}}.bounded()));
   EXPECT_TRUE((Range{{-kInfinity}, {3}}.bounded()));
 }

@@ -33,7 +33,9 @@
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/odeint_sums.h"
+#include "lockstep/ode/detail/require_rhs.h"
 #include "lockstep/ode/methods/bs3.h"
 #include "lockstep/ode/methods/dopri5.h"
 #include "lockstep/ode/methods/tsit5.h"
@@ -54,7 +56,7 @@ class OdeintSystem {
   // Throws Error (invalid_argument) when their number does not fit, (unsupported) for a target this machine lacks.
   explicit OdeintSystem(Rhs rhs, const std::vector<double>& parameters = {}, std::size_t trajectories = 1,
                         std::optional<CpuTarget> target = {})
-      : work_(std::make_shared<Work>(*rhs, parameters, trajectories, target.value_or(best_cpu_target()))) {}
+      : work_(made(rhs, parameters, trajectories, target.value_or(best_cpu_target()))) {}
 
   std::size_t components() const { return work_->components; }
   std::size_t trajectories() const { return work_->trajectories; }
@@ -115,6 +117,7 @@ class OdeintSystem {
     }
 
     void evaluate(double t, std::size_t tile, int lanes) {
+      const StandardArithmetic arithmetic;
       for (double& lane : time.span()) lane = t;
       const T* p = parameters == 0 ? nullptr : tiles.data() + tile * parameters * kLanes;
       function->evaluate({time.data(), in.data(), p, out.data(), lanes}, workspace.data());
@@ -127,6 +130,12 @@ class OdeintSystem {
     AlignedBuffer<T> tiles;      // [tile][parameter][lane]
     AlignedBuffer<std::byte> workspace;
   };
+  static std::shared_ptr<Work> made(const Rhs& rhs, const std::vector<double>& parameters, std::size_t trajectories,
+                                    CpuTarget target) {
+    const StandardArithmetic arithmetic;
+    detail::require_rhs("OdeintSystem.rhs", rhs);
+    return std::make_shared<Work>(*rhs, parameters, trajectories, target);
+  }
   std::shared_ptr<Work> work_;
 };
 

@@ -304,6 +304,7 @@ TEST(OdeintSystem, numbers_that_do_not_fit_are_named) {
     EXPECT_EQ(error.field(), "derivative");
     EXPECT_EQ(error.found(), "3 numbers");
   }
+  EXPECT_THROW(OdeintSystem<>(nullptr), Error);
 }
 
 }  // namespace

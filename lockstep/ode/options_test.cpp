@@ -58,6 +58,28 @@ TEST(Options, as_many_tolerances_as_components) {
   }
 }
 
+TEST(Problem, has_the_trajectories_it_is_asked_for_alone) {
+  Problem problem;
+  problem.rhs = system("harmonic_oscillator");
+  problem.initial_states = {1, 0, 2, 0};
+  problem.parameters = {1};
+  problem.end_times = problem.save_times = {1};
+  EXPECT_EQ(problem.selection({1, 1}).initial_states, (std::vector<double>{2, 0, 2, 0}));
+  EXPECT_EQ(message_of(
+                [&] {
+                  problem.selection({0, 2});
+                },
+                ErrorKind::invalid_argument),
+            "problem.selection[1]: found trajectory 2, expected trajectories below 2");
+  EXPECT_EQ(message_of([&] { problem.part(1, 2); }, ErrorKind::invalid_argument),
+            "problem.part: found trajectories 1 to 3, the last excluded, expected trajectories below 2");
+  Problem none;
+  Options fixed;
+  fixed.control = StepControl::fixed;
+  EXPECT_FALSE(passed_jump(none, fixed, 3).has_value());
+  EXPECT_FALSE(knots_differ(none, {}));
+}
+
 TEST(Problem, unusable_values_are_named) {
   const auto message = [](auto change) -> std::string {
     Problem problem = three_lorenz();

@@ -134,6 +134,7 @@ std::size_t Problem::save_points() const {
 double Problem::start_time(std::size_t i) const { return start_times.size() == 1 ? start_times[0] : start_times[i]; }
 double Problem::end_time(std::size_t i) const { return end_times.size() == 1 ? end_times[0] : end_times[i]; }
 std::pair<double, double> Problem::time_range() const {
+  const StandardArithmetic arithmetic;
   double least = std::numeric_limits<double>::infinity(), greatest = -least;
   for (const auto* times : {&start_times, &end_times}) {
     for (const double time : *times) {

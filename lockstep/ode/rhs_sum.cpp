@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
+#include "lockstep/ode/detail/require_rhs.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/rhs.h"
 
@@ -196,21 +197,11 @@ class Sum final : public StateFunction {
   Rhs second_;
 };
 
-void require_rhs(const char* field, const Rhs& rhs) {
-  if (rhs && rhs->outputs() == rhs->components()) return;
-  throw Error(ErrorKind::invalid_argument,
-              {.field = field,
-               .found = rhs ? rhs->description() + " with " + std::to_string(rhs->outputs()) + " outputs for " +
-                                  std::to_string(rhs->components()) + " components"
-                            : std::string("none"),
-               .expected = "a right-hand side"});
-}
-
 }  // namespace
 
 Rhs sum(Rhs physics, Rhs closure) {
-  require_rhs("sum.physics", physics);
-  require_rhs("sum.closure", closure);
+  detail::require_rhs("sum.physics", physics);
+  detail::require_rhs("sum.closure", closure);
   if (physics->components() != closure->components()) {
     throw Error(ErrorKind::invalid_argument,
                 {.field = "sum.closure",

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 
@@ -175,11 +176,13 @@ void Stops::add(const Problem& problem, const Options& options, const std::vecto
 namespace lockstep::ode {
 
 bool knots_differ(const Problem& problem, const Options& options) {
-  return options.stop_at_knots && problem.rhs->moves_knots() && options.control != StepControl::common &&
+  const StandardArithmetic arithmetic;
+  return options.stop_at_knots && problem.rhs && problem.rhs->moves_knots() && options.control != StepControl::common &&
          problem.parameters.size() != problem.rhs->parameters();
 }
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {
+  const StandardArithmetic arithmetic;
   if (options.control == StepControl::fixed || problem.trajectories() == 0) return {};
   const auto [first, last] = problem.time_range();
   const detail::Stops stops(problem, options);
@@ -192,7 +195,8 @@ std::vector<double> stop_times(const Problem& problem, const Options& options) {
 }
 
 std::optional<PassedJump> passed_jump(const Problem& problem, const Options& options, std::size_t most) {
-  if (options.control != StepControl::fixed) return std::nullopt;
+  const StandardArithmetic arithmetic;
+  if (options.control != StepControl::fixed || problem.trajectories() == 0) return std::nullopt;
   const detail::Stops stops(problem, options);
   const std::size_t spans =
       stops.differ() ? problem.trajectories() : std::max(problem.start_times.size(), problem.end_times.size());
