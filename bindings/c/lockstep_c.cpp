@@ -17,6 +17,7 @@
 #include "bindings/c/lockstep.h"
 #include "bindings/c/ports.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/nn/compile.h"
@@ -165,6 +166,7 @@ const char* lockstep_last_error(void) { return lockstep::c::last_error; }
 
 lockstep_status lockstep_model_load(const char* path, const lockstep_load_options* options, lockstep_model** model) {
   const lockstep::c::HostFlags flags;
+  const lockstep::StandardReading arithmetic;
   return guarded([&] {
     require_path(path);
     require_pointer(model, "model");
@@ -213,6 +215,7 @@ lockstep_status lockstep_model_output(const lockstep_model* model, size_t index,
 lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_compile_options* options,
                                  lockstep_plan** plan) {
   const lockstep::c::HostFlags flags;
+  const lockstep::StandardReading arithmetic;
   return guarded([&] {
     const lockstep::nn::Model& net = known(model).model;
     require_pointer(plan, "plan");
@@ -234,6 +237,7 @@ lockstep_status lockstep_compile(const lockstep_model* model, const lockstep_com
 
 lockstep_status lockstep_plan_load(const char* path, lockstep_plan** plan) {
   const lockstep::c::HostFlags flags;
+  const lockstep::StandardReading arithmetic;
   return guarded([&] {
     require_path(path);
     require_pointer(plan, "plan");

@@ -321,6 +321,25 @@ TEST(CInterface, loading_and_compiling_raise_no_flags_and_keep_the_hosts) {
   std::feclearexcept(FE_ALL_EXCEPT);
 }
 
+TEST(CInterface, loads_where_the_host_traps_every_exception) {
+  lockstep_model* model = nullptr;
+  lockstep_plan* plan = nullptr;
+  feenableexcept(FE_ALL_EXCEPT);
+  const int asked = fegetexcept();  // nothing on processors that trap none
+  const lockstep_status loaded = lockstep_model_load(kOcean.c_str(), nullptr, &model);
+  const lockstep_status compiled = lockstep_compile(model, nullptr, &plan);
+  lockstep_model* none = nullptr;
+  const lockstep_status missing = lockstep_model_load("no/such/file", nullptr, &none);
+  const int trapped = fegetexcept();
+  fedisableexcept(FE_ALL_EXCEPT);
+  EXPECT_EQ(loaded, LOCKSTEP_OK);
+  EXPECT_EQ(compiled, LOCKSTEP_OK);
+  EXPECT_EQ(missing, LOCKSTEP_BAD_FILE);
+  EXPECT_EQ(trapped, asked);
+  lockstep_plan_free(plan);
+  lockstep_model_free(model);
+}
+
 TEST(CInterface, options_of_another_version_are_told_apart) {
   lockstep_model* model = load(kOcean);
   lockstep_plan* plan = nullptr;

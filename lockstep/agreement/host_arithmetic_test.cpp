@@ -1,10 +1,11 @@
 // A host program may flush subnormal numbers to zero (-ffast-math, some Fortran compilers, PyTorch when asked), round
-// upwards or trap invalid operations: every public call gives the bits it gives elsewhere, does not trap on numbers
+// upwards or trap exceptions: every public call gives the bits it gives elsewhere, does not trap on numbers
 // that nobody reads, and leaves the host's environment as it was.
 #include <gmock/gmock.h>
 #include <xmmintrin.h>
 
 #include <bit>
+#include <cfenv>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -18,9 +19,13 @@
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/fit.h"
+#include "lockstep/nn/load.h"
 #include "lockstep/nn/net_derivatives.h"
+#include "lockstep/nn/plan_file.h"
+#include "lockstep/nn/table_model.h"
 #include "lockstep/ode/fit.h"
 #include "lockstep/ode/gradient.h"
+#include "lockstep/ode/guard.h"
 #include "lockstep/ode/parameter_uncertainty.h"
 #include "lockstep/ode/result_file.h"
 #include "lockstep/ode/result_writer.h"
@@ -251,8 +256,8 @@ Call parameter_errors(const char* name) {
 
 // Float32 with trajectories that end in NaN, read again in float64: HDF5 converts.
 Call result_file(const char* name) {
-  return {name, [problem = explosions(), options = testing::adaptive(Precision::f32, 1e-5)]() -> Read {
-            const auto path = std::filesystem::path(::testing::TempDir()) / "lockstep_host_arithmetic_test.h5";
+  const auto file = std::filesystem::path(::testing::TempDir()) / "lockstep_host_arithmetic_test.h5";
+  return {name, [path = file, problem = explosions(), options = testing::adaptive(Precision::f32, 1e-5)]() -> Read {
             ode::ResultWriter writer(path, problem, Precision::f32, {}, Existing::replace);
             ode::solve(problem, options, writer);
             writer.finish({});
@@ -272,6 +277,72 @@ Call refusals(const char* name) {
             const std::string messages = message_of([&] { mlp.validate(); }) + message_of([&] { problem.validate(); }) +
                                          message_of([&] { options.validate(); });
             return [=] { return bits_of(std::vector<int>(messages.begin(), messages.end())); };
+          }};
+}
+
+// Of a jump moved by rounded times, beside given ones; which fixed steps pass.
+Call stops(const char* name) {
+  ode::Problem problem = oscillators();
+  problem.impulses = {{.time = 0.7, .component = 0, .change = 0.1, .factor = 0.3}};
+  ode::Options adaptive = testing::adaptive(Precision::f32, 1e-5), steps = fixed(1);
+  adaptive.stops = {0.1, 1.0 / 3};
+  steps.dt = 1.0 / 30;
+  return {name, [=]() -> Read {
+            std::vector<double> times = ode::stop_times(problem, adaptive);
+            const auto passed = ode::passed_jump(problem, steps, 5);
+            times.push_back(passed ? passed->time : -1);
+            return later(std::move(times));
+          }};
+}
+
+Call files_of_nets(const char* name) {
+  const std::filesystem::path data(LOCKSTEP_TEST_DATA);
+  const std::vector<std::filesystem::path> files{data / "lorenz_tanh_3_100_3.safetensors",
+                                                 data / "ocean_relu_32_128_128_31.safetensors"};
+  return {name, [=]() -> Read {
+            std::vector<double> found;
+            for (const auto& file : files) {
+              found.push_back(static_cast<int>(nn::detect_format(file)));
+              const nn::Model model = nn::read_plan(nn::plan_bytes({nn::load(file)}), "a plan").model;
+              const std::vector<double> weights = nn::to_mlp(model).layers[0].weights;
+              found.insert(found.end(), weights.begin(), weights.end());
+            }
+            return later(std::move(found));
+          }};
+}
+
+Call clamped(const char* name) {
+  ode::Problem problem = testing::lotka_volterra(20, 1);
+  const ode::Options options = testing::adaptive(Precision::f64, 1e-7);
+  const ode::Range range{{0.1, 1.0 / 3}, {2.5, 1.7}};
+  return {name, [=]() -> Read {
+            ode::Problem clamped = problem;
+            clamped.rhs = ode::clamp_to_range(problem.rhs, range);
+            clamped.event = ode::leaves_range(problem.rhs, {{0, 0}, {9, 9}});
+            const ode::Solution solution = ode::solve(clamped, options);
+            std::vector<double> ends;
+            for (std::size_t i = 0; i < 20; ++i) ends.push_back(solution.end_state(i, 1));
+            return later(std::move(ends));
+          }};
+}
+
+// Cubics, whose slopes are computed.
+Call table(const char* name) {
+  nn::FunctionTable given;
+  given.input.name = "x";
+  given.at = {0, 0.3, 1, 1.7, 2};
+  given.outputs.resize(1);
+  given.outputs[0].name = "y";
+  given.values = {0.1, 1.0 / 3, -1, 2, 0.7};
+  given.interpolation = nn::Interpolation::pchip;
+  return {name, [=]() -> Read {
+            const nn::Model model = nn::table_model(given);
+            std::vector<double> coefficients;
+            for (const nn::Node& node : model.nodes) {
+              const auto* table = std::get_if<nn::Interpolate>(&node.operation);
+              if (table) coefficients = table->coefficients;
+            }
+            return later(std::move(coefficients));
           }};
 }
 
@@ -296,6 +367,10 @@ const std::vector<Call>& calls() {
       parameter_errors("errors of a parameter"),
       result_file("a result file"),
       refusals("refusals"),
+      stops("times of stops"),
+      files_of_nets("files of nets"),
+      clamped("a clamped net"),
+      table("a table"),
       {"a verdict",
        [ours = testing::solved(testing::lotka_volterra(30, 2), testing::adaptive(Precision::f64, 1e-7)),
         theirs = testing::solved(testing::lotka_volterra(30, 2), testing::adaptive(Precision::f32, 1e-7))] {
@@ -310,19 +385,26 @@ struct Host {
   const char* name;
   unsigned mxcsr;
 };
-constexpr unsigned kFlags = 0x003f;
+constexpr unsigned kFlags = 0x003f, kAllTrapped = 0;
 constexpr Host kHosts[] = {
     {"subnormals flushed to zero, and read as zero", 0x1f80 | 0x8000 | 0x0040},
     {"rounding upwards", 0x1f80 | 0x4000},
     {"rounding to zero", 0x1f80 | 0x6000},
     {"invalid, division and overflow trapped", 0x1f80 & ~0x0680U},
+    {"every exception trapped, of rounded results too", kAllTrapped},
     {"all of it", (0x1f80U | 0x8000 | 0x0040 | 0x2000) & ~0x0680U},
 };
 
 class InHost {
  public:
-  explicit InHost(unsigned mxcsr) : before_(_mm_getcsr()) { _mm_setcsr(mxcsr); }
-  ~InHost() { _mm_setcsr(before_); }
+  explicit InHost(unsigned mxcsr) : before_(_mm_getcsr()) {
+    if (mxcsr == kAllTrapped) feenableexcept(FE_ALL_EXCEPT);  // of the x87 unit, too
+    _mm_setcsr(mxcsr);
+  }
+  ~InHost() {
+    fedisableexcept(FE_ALL_EXCEPT);
+    _mm_setcsr(before_);
+  }
 
  private:
   unsigned before_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/cuda/block_net.h"
 #include "lockstep/kernels/cuda/device_graph_plan.h"
 #include "lockstep/kernels/cuda/device_plan.h"
@@ -38,6 +39,7 @@ struct DeviceNetPlan<T>::Lowered {
 
 template <class T>
 DeviceNetPlan<T> DeviceNetPlan<T>::compile(const Model& model, int device, MatrixPrecision matrices) {
+  const StandardArithmetic arithmetic;
   auto lowered = std::make_shared<Lowered>();
   const graph::Graph graph = to_graph(model);
   std::optional<Mlp> mlp;

@@ -114,6 +114,7 @@ const char* remedy_for(const std::filesystem::path& path) {
 }  // namespace
 
 ModelFormat detect_format(const std::filesystem::path& path) {
+  const StandardReading arithmetic;
   if (is_saved_model(path)) return ModelFormat::saved_model;
 #ifdef LOCKSTEP_HDF5
   if (hdf5::File::recognises(path)) return format_of_hdf5(path);

@@ -7,6 +7,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/short_list.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/mlp/derivative_plan.h"
@@ -65,6 +66,7 @@ struct NetDerivatives<T>::Lowered {
 
 template <class T>
 NetDerivatives<T> NetDerivatives<T>::compile(const Model& model, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   auto lowered = std::make_shared<Lowered>();
   if (is_stack(model)) {
     lowered->stack = DerivativePlan<T>::compile(to_mlp(model), target);

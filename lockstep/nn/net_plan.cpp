@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/plan.h"
 
 namespace lockstep::nn {
@@ -30,6 +31,7 @@ struct NetPlan<T>::Lowered {
 
 template <class T>
 NetPlan<T> NetPlan<T>::compile(const Model& model, CpuTarget target) {
+  const StandardArithmetic arithmetic;
   auto lowered = std::make_shared<Lowered>();
   if (is_stack(model)) {
     lowered->stack = Plan<T>::compile(to_mlp(model), target);

@@ -10,6 +10,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
 
@@ -249,6 +250,7 @@ bool is_plan_file(std::span<const std::byte> bytes) {
 }
 
 std::vector<std::byte> plan_bytes(const PlanFile& plan) {
+  const StandardReading arithmetic;
   plan.model.validate();
   PlanWriter writer;
   writer.bytes.resize(kBodyAt);
@@ -283,14 +285,17 @@ std::vector<std::byte> plan_bytes(const PlanFile& plan) {
 }
 
 void write_plan(const std::filesystem::path& path, const PlanFile& plan, Existing existing) {
+  const StandardReading arithmetic;
   write_file(path, plan_bytes(plan), existing);
 }
 
 PlanFile read_plan(const std::filesystem::path& path) {
+  const StandardReading arithmetic;
   return read_plan(detail::read_bytes(path, "a plan file, as lockstep compile writes it"), path.string());
 }
 
 PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) {
+  const StandardReading arithmetic;
   if (!is_plan_file(bytes)) refuse(source, "no plan file", "one made by lockstep compile", "check the path");
   if (bytes.size() < kBodyAt) refuse(source, "a truncated plan file", "a whole one", kCompileAgain);
   Header header{};

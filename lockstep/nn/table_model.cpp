@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep::nn {
@@ -118,6 +119,7 @@ std::optional<Interpolation> parse_interpolation(std::string_view name) {
 }
 
 Model table_model(const FunctionTable& table) {
+  const StandardReading arithmetic;
   check(table);
   const std::size_t columns = table.outputs.size();
   Interpolate operation{table.at, columns, {}};

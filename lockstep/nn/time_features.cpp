@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/time_multiple.h"
 #include "lockstep/nn/guarded_calls.h"
 
@@ -56,6 +57,7 @@ std::string table_of(const std::string& node) {
 }  // namespace
 
 std::optional<TimeFeature> shortest_time_feature(const Model& model) {
+  const StandardArithmetic arithmetic;
   if (std::ranges::none_of(model.nodes, is_a_table)) return std::nullopt;  // soon known: nets are solved in loops
   std::map<std::string, graph::TimeMultiple> multiples;
   for (const Port& port : model.inputs) {

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "lockstep/core/random.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/rhs.h"
@@ -146,6 +147,7 @@ GpuFigures measure_cuda(const cuda::DeviceInfo& device, Precision precision, dou
 }  // namespace
 
 Calibration calibrate(const CalibrateOptions& options, const RunControl& control) {
+  const StandardReading arithmetic;
   Calibration result{.machine = this_machine(), .measured = now(), .cpu = {}, .gpu = {}};
   const auto targets = available_cpu_targets();
   const cuda::LoadedRuntime* loaded = nullptr;

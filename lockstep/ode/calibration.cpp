@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::ode {
 namespace {
@@ -144,6 +145,7 @@ fs::path calibration_path() {
 }
 
 std::optional<Calibration> read_calibration(const fs::path& path, const std::string& machine) {
+  const StandardReading arithmetic;
   const Json json = read_whole(path);
   if (json.is_null()) return std::nullopt;
   for (const Json& entry : json["machines"]) {
@@ -168,6 +170,7 @@ std::optional<Calibration> read_calibration(const fs::path& path, const std::str
 }
 
 void write_calibration(const fs::path& path, const Calibration& calibration) {
+  const StandardReading arithmetic;
   Json json;
   try {
     json = read_whole(path);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/methods.h"
@@ -118,6 +119,7 @@ std::string_view to_string(CudaKernel kernel) {
 }
 
 Work estimate_work(const Problem& problem, const Options& options, double steps) {
+  const StandardArithmetic arithmetic;
   const Tableau& tableau = method(options.method);
   const double n = static_cast<double>(problem.rhs->components());
   const double stages = tableau.stages;
@@ -147,6 +149,7 @@ Work estimate_work(const Problem& problem, const Options& options, double steps)
 }
 
 double predict_cpu_seconds(const Work& work, CpuTarget target, int threads, const Calibration* measured) {
+  const StandardArithmetic arithmetic;
   constexpr double kLatency = 20e-6;  // threads woken
   // Trajectories go in tiles: the last one is paid in full.
   const double tiles = std::ceil(work.trajectories / kTileLanes);
@@ -159,6 +162,7 @@ double predict_cpu_seconds(const Work& work, CpuTarget target, int threads, cons
 }
 
 double predict_cuda_seconds(const Work& work, const cuda::DeviceInfo& device, const Calibration* measured) {
+  const StandardArithmetic arithmetic;
   constexpr double kShare = 0.3;  // of the peak: divergence, control, weights read
   const GpuFigures* const figures =
       measured == nullptr ? nullptr : measured->find(device.name, device.driver, work.precision);
@@ -174,6 +178,7 @@ double predict_cuda_seconds(const Work& work, const cuda::DeviceInfo& device, co
 }
 
 double predict_gemm_seconds(const Work& work, const cuda::DeviceInfo& device, MatrixPrecision matrix_precision) {
+  const StandardArithmetic arithmetic;
   constexpr double kShare = 0.7;        // of the peak, in large products
   constexpr double kLaunch = 3e-6;      // of a kernel in a graph, until the next one starts
   constexpr double kLoadSeconds = 0.4;  // cuBLASLt: 540 MB

@@ -9,7 +9,6 @@
 #include <map>
 #include <sstream>
 
-#include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/ode/testing/gradient_cases.h"
 

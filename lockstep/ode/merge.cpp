@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/index_check.h"
 #include "lockstep/ode/detail/part_set.h"
 
@@ -149,11 +150,13 @@ void check_target(const PartSet& set, const fs::path& target) {
 }  // namespace
 
 std::vector<EnsemblePart> arrange_parts(std::span<const fs::path> paths, Unfinished unfinished) {
+  const StandardReading arithmetic;
   return plan_whole(paths, unfinished).parts;
 }
 
 std::uintmax_t merge_parts(std::span<const fs::path> paths, const fs::path& target, const MergeOptions& options,
                            const RunControl& control) {
+  const StandardReading arithmetic;
   const PartSet set = plan_whole(paths, options.unfinished);
   check_target(set, target);
   const std::uintmax_t bytes = total_bytes(set);
@@ -205,6 +208,7 @@ void create_virtual_rows(Whole& whole, hdf5::File& file, const std::vector<std::
 }  // namespace
 
 std::uintmax_t index_parts(std::span<const fs::path> paths, const fs::path& target, const MergeOptions& options) {
+  const StandardReading arithmetic;
   const PartSet set = plan_whole(paths, options.unfinished);
   check_target(set, target);
   const fs::path folder = folder_behind(fs::absolute(target));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::ode {
 namespace {
@@ -286,6 +287,7 @@ class Packing {
 }  // namespace
 
 Packed pack(const fs::path& source, const fs::path& target, const PackOptions& options, const RunControl& control) {
+  const StandardReading arithmetic;
   if (options.level < 1 || options.level > 9) {
     throw Error(ErrorKind::invalid_argument, {"level", std::to_string(options.level), "1 to 9", {}});
   }

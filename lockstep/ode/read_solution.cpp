@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::ode {
 namespace {
@@ -140,6 +141,7 @@ class Reader {
 Solution read_solution(const ResultFile& file, const Part& part) { return Reader(file, part).read(); }
 
 Solution read_solution(const std::filesystem::path& path, const Part& part) {
+  const StandardReading arithmetic;
   return read_solution(ResultFile(path), part);
 }
 

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/index_check.h"
 
 namespace lockstep::ode {
@@ -112,6 +113,7 @@ bool ResultFile::recognises(const std::filesystem::path& path) {
 }
 
 ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::open(path)) {
+  const StandardReading arithmetic;
   if (!file_.has_attribute(names::kFormatAttribute) || !file_.has(names::kState)) {
     throw Error(
         ErrorKind::file,

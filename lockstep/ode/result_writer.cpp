@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/ode/detail/chunk_writer.h"
 #include "lockstep/ode/detail/component_sink.h"
 #include "lockstep/ode/unfinished_result.h"
@@ -38,6 +39,7 @@ ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& pro
 
 ResultWriter::ResultWriter(const std::filesystem::path& path, const Problem& problem, Precision precision,
                            ResultMetadata metadata, Existing existing, Leftover unfinished) {
+  const StandardReading arithmetic;
   name_all("component_names", metadata.component_names, "u",
            metadata.components.empty() ? all_of(problem.rhs->components()) : metadata.components);
   name_all("parameter_names", metadata.parameter_names, "p", all_of(problem.rhs->parameters()));

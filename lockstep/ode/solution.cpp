@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "lockstep/core/standard_arithmetic.h"
+
 namespace lockstep::ode {
 
 std::string_view to_string(Status status) {
@@ -49,11 +51,13 @@ Solution::Solution(Precision precision, std::size_t trajectories, std::size_t co
 }
 
 double Solution::state(std::size_t trajectory, std::size_t time, std::size_t component) const {
+  const StandardArithmetic arithmetic;
   const std::size_t at = (trajectory * save_points_ + time) * components_ + component;
   return std::visit([&](const auto& numbers) { return static_cast<double>(numbers[at]); }, state_);
 }
 
 double Solution::end_state(std::size_t trajectory, std::size_t component) const {
+  const StandardArithmetic arithmetic;
   return std::visit(
       [&](const auto& numbers) { return static_cast<double>(numbers[trajectory * components_ + component]); },
       end_state_);

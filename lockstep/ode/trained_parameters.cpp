@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/ode/detail/graph_knots.h"
@@ -248,6 +249,7 @@ bool moves_a_jump(const StateFunction& rhs, std::size_t parameter) {
 }
 
 void TrainedParameter::validate(const std::string& where) const {
+  const StandardArithmetic arithmetic;
   const auto require = [&](bool good, const char* field, double found, const char* expected) {
     if (!good) refuse(where + field, number_text(found), expected);
   };
@@ -325,11 +327,13 @@ double TrainedParameter::first() const { return law == ParameterLaw::linear ? st
 
 template <class T>
 T TrainedParameter::value(T x) const {
+  const StandardArithmetic arithmetic;
   if (law == ParameterLaw::bounded) return bounded(*this, x).value;
   return law == ParameterLaw::positive ? static_cast<T>(start) * math::exp(x) : static_cast<T>(scale_of(*this)) * x;
 }
 template <class T>
 T TrainedParameter::slope(T x) const {
+  const StandardArithmetic arithmetic;
   if (law == ParameterLaw::bounded) return bounded(*this, x).slope;
   return law == ParameterLaw::positive ? value(x) : static_cast<T>(scale_of(*this));
 }
@@ -339,6 +343,7 @@ template float TrainedParameter::slope(float) const;
 template double TrainedParameter::slope(double) const;
 
 Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters) {
+  const StandardArithmetic arithmetic;
   if (!rhs) refuse("rhs", "none", "a right-hand side");
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string where = "parameters[" + std::to_string(i) + "]";
@@ -358,6 +363,7 @@ Rhs train_parameters(Rhs rhs, std::vector<TrainedParameter> parameters) {
 }
 
 std::vector<Reset> train_parameters(std::vector<Reset> resets, const std::vector<TrainedParameter>& parameters) {
+  const StandardArithmetic arithmetic;
   for (Reset& reset : resets) {
     reset.function = train_parameters(std::move(reset.function), parameters);
     reset.state = train_parameters(std::move(reset.state), parameters);

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/result_file.h"
 
@@ -168,6 +169,7 @@ UnfinishedResult look_at(const fs::path& path, const fs::path& target) {
 }  // namespace
 
 std::optional<UnfinishedResult> find_unfinished(const fs::path& target) {
+  const StandardReading arithmetic;
   std::error_code ignored;
   const fs::path part = PendingFile::unfinished_name(target);
   const std::uintmax_t size = fs::file_size(part, ignored);
@@ -181,6 +183,7 @@ std::optional<UnfinishedResult> find_unfinished(const fs::path& target) {
 }
 
 std::optional<UnfinishedResult> find_named(const fs::path& target) {
+  const StandardReading arithmetic;
   if (!ResultFile::recognises(target)) return std::nullopt;
   UnfinishedResult result = look_at(target, target);
   result.has_name = true;

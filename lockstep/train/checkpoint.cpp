@@ -11,6 +11,7 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/precision.h"
+#include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::train {
 namespace {
@@ -190,6 +191,7 @@ std::string lines_only_in(const std::string& text, const std::string& other) {
 
 template <class T>
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint<T>& checkpoint) {
+  const StandardReading arithmetic;
   std::uintmax_t bytes = checkpoint.curve.size() * sizeof(CurvePoint);
   visit_numbers<T>(checkpoint.state, [&](const char*, const std::vector<T>& v) { bytes += v.size() * sizeof(T); });
   for (const LbfgsPair<T>& pair : checkpoint.state.lbfgs.pairs) bytes += 2 * pair.step.size() * sizeof(T);
@@ -210,6 +212,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint<T>& ch
 
 template <class T>
 Checkpoint<T> read_checkpoint(const std::filesystem::path& path, const Identity& identity) {
+  const StandardReading arithmetic;
   const hdf5::File file = hdf5::File::open(path);
   if (!file.has_attribute(kFormatAttribute)) {
     refuse_checkpoint(path.string(), "no attribute " + std::string(kFormatAttribute), "a checkpoint of a training", {});

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::train {
@@ -12,6 +13,7 @@ double ColumnErrors::relative() const { return spread > 0 ? rms / spread : std::
 ErrorSums::ErrorSums(std::size_t columns) : columns_(columns) {}
 
 void ErrorSums::add(std::span<const double> found, std::span<const double> data, std::span<const double> sigma) {
+  const StandardArithmetic arithmetic;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const double error = std::fabs(found[i] - data[i]);
     if (!std::isfinite(error)) continue;
@@ -27,6 +29,7 @@ void ErrorSums::add(std::span<const double> found, std::span<const double> data,
 }
 
 std::vector<ColumnErrors> ErrorSums::errors(std::span<const double> spreads) const {
+  const StandardArithmetic arithmetic;
   std::vector<ColumnErrors> result = columns_;
   for (std::size_t i = 0; i < result.size(); ++i) {
     result[i].rms = std::sqrt(result[i].rms / static_cast<double>(result[i].numbers));  // 0 / 0: NaN
@@ -38,6 +41,7 @@ std::vector<ColumnErrors> ErrorSums::errors(std::span<const double> spreads) con
 }
 
 std::vector<double> column_spreads(std::span<const double> data, std::size_t columns) {
+  const StandardArithmetic arithmetic;
   std::vector<double> spreads;
   for (std::size_t i = 0; i < columns; ++i) spreads.push_back(column_statistics(data, columns, i).deviation);
   return spreads;

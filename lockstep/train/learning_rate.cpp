@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lockstep/core/names.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
 #include "lockstep/train/detail/positive.h"
@@ -40,6 +41,7 @@ Schedule parse_schedule(const std::string& field, std::string_view name) {
 }
 
 void LearningRateOptions::validate() const {
+  const StandardArithmetic arithmetic;
   detail::require_positive("learning_rate.rate", rate);
   require_count("learning_rate.warm_up", warm_up, 0);
   detail::require_not_negative("learning_rate.floor", floor);
@@ -66,6 +68,7 @@ void LearningRateOptions::validate() const {
 LearningRate::LearningRate(const LearningRateOptions& options) : options_(options) { options_.validate(); }
 
 double LearningRate::rate(std::int64_t iteration) const {
+  const StandardArithmetic arithmetic;
   const LearningRateOptions& o = options_;
   if (iteration < o.warm_up) return o.rate * (static_cast<double>(iteration + 1) / static_cast<double>(o.warm_up));
   double scale = 1;
@@ -90,6 +93,7 @@ double LearningRate::rate(std::int64_t iteration) const {
 }
 
 void LearningRate::observe(std::optional<double> loss) {
+  const StandardArithmetic arithmetic;
   if (options_.schedule != Schedule::plateau) return;
   ++plateau_.since_best;
   if (!loss) return;

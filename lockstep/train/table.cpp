@@ -14,6 +14,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/names.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep::train {
@@ -253,10 +254,12 @@ std::string advice_on_blanks(const Table& table) {
 }
 
 Table parse_csv(std::string_view text, const std::string& source, MissingNumbers missing) {
+  const StandardReading arithmetic;
   return Reader(text, source, missing).read();
 }
 
 Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
+  const StandardReading arithmetic;
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_directory(status) &&
@@ -283,6 +286,7 @@ Table read_csv(const std::filesystem::path& path, MissingNumbers missing) {
 }
 
 ColumnStatistics column_statistics(std::span<const double> values, std::size_t columns, std::size_t column) {
+  const StandardArithmetic arithmetic;
   ColumnStatistics result;
   const std::size_t rows = values.size() / columns;
   result.minimum = result.maximum = std::numeric_limits<double>::quiet_NaN();
