@@ -46,17 +46,17 @@ def plan(quick):
 
     both = ["torch-graph-addmm-relu", "jax-jit", "torch-graph", "torch-eager"]
     big = [4096] if quick else [1048576]
-    mlp(both, MAIN, big)
     neural = 1000 if quick else 100000
     for peer in ("diffrax-tsit5-vmap", "jax-handwritten-tsit5", "diffrax-tsit5-batched"):
         add("neural", peer, neural, precision="float32", tol=1e-6)
+    add("lorenz", "triton-handwritten-rk4", 256 if quick else 8388608, precision="float32", tol=None)
+    for peer in ("jax-handwritten-rk4-unroll10", "jax-handwritten-rk4"):
+        add("lorenz", peer, 1024 if quick else 8388608, precision="float32", tol=None)
+    mlp(both, MAIN, big)
     ensemble = 1024 if quick else 524288
     for tol in ((1e-6,) if quick else (1e-6, 1e-8, 1e-3)):
         for peer in ("jax-handwritten-tsit5", "diffrax-tsit5-vmap"):
             add("lorenz", peer, ensemble, precision="float64", tol=tol)
-    add("lorenz", "triton-handwritten-rk4", 256 if quick else 8388608, precision="float32", tol=None)
-    for peer in ("jax-handwritten-rk4-unroll10", "jax-handwritten-rk4"):
-        add("lorenz", peer, 1024 if quick else 8388608, precision="float32", tol=None)
     for precision in ("bf16", "tf32"):
         mlp(["torch-graph-addmm-relu", "jax-jit"], MAIN, big, precision)
     if not quick:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks the CUDA engine on this machine's GPU, in parts, the most telling first: the kernels' tests, the same bits as
-# the CPU's, timings with an answer to each question of speed, certificates, kernels that come as text, memory under
-# compute-sanitizer, other libraries on the same card, races, hardware counters, choices. Run it in a bundle
-# (scripts/gpu_bundle.sh):
+# Checks the CUDA engine on this machine's GPU, in parts, the most telling first: a first few tests, timings with an
+# answer to each question of speed, other libraries on the same card as far as a question needs them, the kernels' tests,
+# the same bits as the CPU's, certificates, kernels that come as text, memory under compute-sanitizer, races, hardware
+# counters, choices, the rest of the other libraries. Run it in a bundle (scripts/gpu_bundle.sh):
 #   gpu_check.sh [--part NAME]... [--fresh] [REPORT.json]
 # REPORT is gpu_check.json beside this script otherwise. It is written anew after every check, so that a kill keeps what
 # was done; beside it REPORT.log, what programs that failed had said, REPORT.clocks.csv, the card's clocks and power all
@@ -26,11 +26,12 @@ export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 "$bin/lockstep" --version >/dev/null 2>&1 || export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$here/lib/c++
 export LOCKSTEP_TEST_BODIES=$bin
 # Each part's own limit in seconds, in the order in which they run.
-all_parts="tests bits speed certificates texts memory peers races counters choices"
+all_parts="first speed peers tests bits certificates texts memory races counters choices more_peers"
 seconds_of() {
   case $1 in
-  tests) echo 240 ;; bits) echo 150 ;; speed) echo 180 ;; certificates) echo 90 ;; texts) echo 240 ;; memory) echo 100 ;;
-  peers) echo 150 ;; races) echo 200 ;; counters) echo 60 ;; choices) echo 240 ;;
+  first) echo 60 ;; speed) echo 180 ;; peers) echo 90 ;; tests) echo 240 ;; bits) echo 150 ;; certificates) echo 90 ;;
+  texts) echo 150 ;; memory) echo 100 ;; races) echo 200 ;; counters) echo 60 ;; choices) echo 240 ;;
+  more_peers) echo 150 ;;
   esac
 }
 usage() { echo "error: $1; usage: gpu_check.sh [--part NAME]... [--fresh] [REPORT.json], of the parts $all_parts"; exit 1; }

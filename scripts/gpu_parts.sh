@@ -81,8 +81,9 @@ speed() {
 
 # Other libraries on the same card, where Python has them: the rows that a question needs come first, and those that an
 # earlier run made are not made again.
-peers() {
-  local name="other libraries" seconds=$(($(left) - 15)) code
+# other_libraries NAME
+other_libraries() {
+  local name=$1 seconds=$(($(left) - 15)) code
   touch "$work/peers.jsonl"
   if ! LD_LIBRARY_PATH=$theirs "$python" -c 'import numpy' 2>/dev/null; then
     row "$name" skipped "no $python with numpy, torch, jax or diffrax: set LOCKSTEP_GPU_PYTHON"
@@ -103,6 +104,8 @@ peers() {
   fi
   grep -q '"all rows were tried"' "$work/peers.jsonl" || cut_short 20
 }
+peers() { other_libraries "other libraries"; }
+more_peers() { other_libraries "other libraries, the rest"; }
 
 # What the card itself counts in the kernels of a net: instructions, clocks, and accesses to shared memory with those that
 # wait for a bank, beside what docs/cuda.md counted. Into a table beside the report.
@@ -179,6 +182,11 @@ one_by_one() {
   row "$1, one by one" $status "$pass of $(wc -w <<<"$all") pass alone$rest"
   [ -z "$first" ] || sanitize 40 memcheck "$2" "$first" "$first"
 }
+# Whether anything works here at all.
+first() {
+  run_tests "a few nets on the device" device_tests 25 'DevicePlanTest.has_the_bits*'
+  run_tests "a few solves on the device" cuda_engine_test 25 'DeviceKernels.have_the_same_bits*'
+}
 tests() {
   run_tests "tests of nets on the device" device_tests 45 'DevicePlan*'
   run_tests "tests of graphs on the device" device_tests 45 'DeviceGraph.*'
@@ -189,11 +197,11 @@ tests() {
   run_tests "tests of arrays on the device" cuda_engine_test 45 'OnDevice.*:DeviceSolverOnACard.*:OnNoDevice.*'
   run_tests "tests of cuda_gemm" cuda_engine_test 45 'GemmBounds.*:QueuedGemmOnACard.*'
 }
-# NVRTC compiles some twenty kernels.
+# NVRTC compiles what these run. Those that only compile need no card and take minutes: ctest has them.
 texts() {
-  run_tests "tests of texts on the device" cuda_engine_test 90 'CudaSource.*:KernelSourceText.*:Nvrtc.*:Compiling.*:OnACard.*'
-  run_tests "tests of texts in modes" cuda_engine_test 120 'TextInModes.*'
-  run_tests "tests of texts in sums" cuda_engine_test 120 'SumsWithText.*'
+  run_tests "tests of texts on the device" cuda_engine_test 60 'CudaSource.*:KernelSourceText.*:Nvrtc.*:OnACard.*'
+  run_tests "tests of texts in modes" cuda_engine_test 90 'TextInModes.*-*are_compiled_by_nvrtc'
+  run_tests "tests of texts in sums" cuda_engine_test 90 'SumsWithText.*-*are_compiled_by_nvrtc'
 }
 
 # compare NAME PROBLEM: the CPU's file and the GPU's. A solve takes a second or two: one that never ends takes no more of

@@ -33,7 +33,7 @@ read_report() {
     mv "$report" "${report%.json}.old.json"
     return 0
   fi
-  done_parts=$(sed -n '1s/.*"done": "\([a-z ]*\)".*/\1/p' "$report")
+  done_parts=$(sed -n '1s/.*"done": "\([a-z_ ]*\)".*/\1/p' "$report")
   before=$(sed -n '1s/.*"seconds": \([0-9]*\).*/\1/p' "$report")
   before=${before:-0}
   mapfile -t kept < <(sed -n 's/^  \({"part": .*}\),\{0,1\}$/\1/p' "$report")

@@ -1,5 +1,6 @@
 """scripts/gpu_check.sh over programs that play a card: what its report keeps over a kill, a part of its own, another
 run, another commit, another card and no card; what it calls a failure. Usage: gpu_check_test.py GPU_CHECK.sh EXAMPLES"""
+import fnmatch
 import glob
 import importlib.util
 import json
@@ -88,14 +89,32 @@ def every_suite_is_named():
     root = os.path.dirname(os.path.dirname(os.path.abspath(SCRIPT)))
     with open(f"{root}/scripts/gpu_parts.sh") as file:
         script = file.read()
+    filters = re.findall(r"^  run_tests \"[^\"]*\" (\w+) \d+ '([^']*)'", script, re.M)
+    assert len(filters) == script.count("\n  run_tests "), filters
+    # Minutes of compiling that need no card.
+    for name in ("Compiling.makes_code_once", "TextInModes.texts_are_compiled_by_nvrtc",
+                 "SumsWithText.are_compiled_by_nvrtc", "SumsWithText.with_events_that_are_graphs_are_compiled_by_nvrtc"):
+        assert not any(takes(f, name) for _, f in filters), name
+    for name in ("CudaSource.has_the_bits_of_the_same_text_on_the_cpu", "TextInModes.cuda_gemm_names_what_it_compiled",
+                 "OnACard.code_that_was_compiled_by_nvrtc_has_the_bits_of_the_cpu",
+                 "SumsWithText.stop_at_events_that_come_as_text"):
+        assert any(takes(f, name) for _, f in filters), name
     # These run on the host alone.
-    here = {"ChoiceOfEngine", "QueuedGemm", "QueuedByName", "GemmEngine", "GemmErrors", "GemmModes", "Compaction"}
+    here = {"ChoiceOfEngine", "QueuedGemm", "QueuedByName", "GemmEngine", "GemmErrors", "GemmModes", "Compaction",
+            "Compiling"}
     for path in glob.glob(f"{root}/lockstep/ode/cuda/*_test.cpp") + glob.glob(f"{root}/lockstep/ode/cuda/gemm/*_test.cpp"):
         if os.path.basename(path).startswith(("advance", "bank_conflicts", "plugin", "gemm_plugin", "solve_race")):
             continue  # programs of their own
         with open(path) as file:
             for suite in re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),", file.read(), re.M):
                 assert suite in here or f"{suite}." in script or f"{suite}/" in script, (path, suite)
+
+
+def takes(gtest_filter, name):
+    wanted, _, unwanted = gtest_filter.partition("-")
+    def among(patterns):
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns.split(":"))
+    return among(wanted) and not among(unwanted)
 
 
 def other_libraries_leave_out_what_was_kept():
@@ -105,6 +124,9 @@ def other_libraries_leave_out_what_was_kept():
             return subprocess.run([sys.executable, script, "--list", "--kept", kept.name], capture_output=True,
                                   text=True, check=True).stdout.splitlines()
         rows = listed()
+        # What a question of gpu_questions.cpp cannot do without comes first.
+        assert {row.split(" ")[0] + "/" + row.split(" ")[1].split("-")[0] for row in rows[:6]} >= {
+            "neural/diffrax", "lorenz/triton", "lorenz/jax"}, rows[:6]
         workload, peer, size, case = rows[3].split(" ", 3)
         line = dict(json.loads(case), workload=workload, peer=peer, size=int(size), error="no result")
         kept.write(json.dumps(line) + "\n" + json.dumps(dict(workload="summary")) + "\n")
@@ -168,11 +190,11 @@ def main():
 
     # The next run does what is left, and says what it had no time for.
     code, said = run(folder, LOCKSTEP_GPU_SECONDS="0")
-    assert code == 2 and "left for another run: tests" in said and "another run: speed" not in said, said
+    assert code == 2 and "left for another run: first" in said and "left for another run: tests" in said and "another run: speed" not in said, said
     code, said = run(folder)
     found = report(folder)
-    assert set(found["done"].split()) == {"tests", "bits", "speed", "certificates", "texts", "memory", "peers", "races",
-                                          "counters", "choices"}, found
+    assert set(found["done"].split()) == {"first", "tests", "bits", "speed", "certificates", "texts", "memory", "peers",
+                                          "races", "counters", "choices", "more_peers"}, found
     assert row(found, "same bits: lorenz net, f32")["status"] == "passed", found
     names = [row["name"] for row in found["rows"]]
     assert len(names) == len(set(names)) and len(found["measured"]) == 7, names
@@ -283,6 +305,13 @@ def main():
     found = report(folder)
     assert found["done"] == "tests peers", found
     assert [line.get("peer") for line in found["measured"]] == ["after 0", "after 1", None], found
+    # What their own part had no time for goes on at the end, with the rows that there are.
+    assert run(folder, "--part", "more_peers", LOCKSTEP_GPU_PYTHON=f"{folder}/bin/peers")[0] == 0
+    found = report(folder)
+    assert found["done"] == "tests peers more_peers", found
+    assert [line.get("peer") for line in found["measured"]] == ["after 0", "after 1", "after 2", None], found
+    assert run(folder, "--part", "first")[0] == 0
+    assert report(folder)["done"] == "tests peers more_peers first", report(folder)
     shutil.rmtree(folder)
 
 
