@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -223,6 +224,29 @@ TEST(TilesOnTheDevice, end_trajectories_as_the_cpu_engine_does) {
   expect_same_on_both(problem, set_for("tsit5", Precision::f64));
 }
 
+TEST(DeviceKernels, end_where_a_step_of_a_run_is_not_finite) {
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    // On its axis Lorenz's z grows by 2.71 a step: each is too large a step later than the one before, or two.
+    Problem problem;
+    problem.rhs = system("lorenz");
+    problem.parameters = {10, 28, -20};
+    const double first = precision == Precision::f32 ? 80 : 700;
+    for (int i = 0; i < 150; ++i)
+      problem.initial_states.insert(problem.initial_states.end(), {0, 0, std::exp(first - 1.01 * i)});
+    problem.end_times = {9};
+    const Options options = fixed(set_for("rk4", precision), 0.05);
+    expect_same_on_both(problem, options);
+    std::set<std::int64_t> places;  // in 64 steps and the one after
+    const Solution solution = solve(problem, options);
+    for (const TrajectoryRecord& record : solution.records()) {
+      EXPECT_EQ(record.status, Status::not_finite);
+      places.insert(record.accepted % 65);
+    }
+    EXPECT_GT(places.size(), 60u);
+    problem.save_times = {0, 0.7, 1.4, 2.5, 2.55, 7.3, 9};
+    expect_same_on_both(problem, options);
+  }
+}
 TEST(DeviceKernels, share_inputs_that_the_problem_shares) {
   Problem problem;
   problem.rhs = system("lorenz");

@@ -112,11 +112,9 @@ class Trajectory : private Memory, private Progress<T> {
 
   // Attempts a step, of fixed ones up to kPlainSteps more before it. False when that ended the trajectory.
   LOCKSTEP_HOST_DEVICE bool step() {
-    if constexpr (!Scheme::kAdaptive) {
-      if (!take_plain_steps()) return false;
-    }
+    if constexpr (!Scheme::kAdaptive) take_plain_steps();
     propose();
-    run_stages(has_stops());
+    run_stages(has_stops(), static_cast<T>(proposed_.h));
     const Verdict verdict = judge();
     if (verdict == Verdict::ended || !conclude(verdict == Verdict::accepted)) return false;
     if (verdict == Verdict::accepted && behind_jump()) {
@@ -197,8 +195,11 @@ class Trajectory : private Memory, private Progress<T> {
   // The argument of stage i > 0 into stage_state().
   template <class Index>
   LOCKSTEP_HOST_DEVICE void prepare_stage(Index i) {
+    prepare_stage(i, static_cast<T>(proposed_.h));
+  }
+  template <class Index>
+  LOCKSTEP_HOST_DEVICE void prepare_stage(Index i, T h_state) {
     const int n = derivative_.components();
-    const T h_state = static_cast<T>(proposed_.h);
     for (int c = 0; c < n; ++c) y1_[c] = L::fma(h_state, scheme_.stage_sum(i, k_, c), y_[c]);
   }
   template <class Index>
@@ -376,32 +377,46 @@ class Trajectory : private Memory, private Progress<T> {
     }
   }
 
-  LOCKSTEP_HOST_DEVICE void run_stages(bool has_stops) {
+  LOCKSTEP_HOST_DEVICE void run_stages(bool has_stops, T h_state) {
     scheme_.for_stages([&](auto i) {
-      prepare_stage(i);
+      prepare_stage(i, h_state);
       evaluate(stage_time(i, has_stops), y1_, k_[i]);
     });
   }
 
-  // Fixed steps that reach no save point and no end, where nothing else is asked of a step either: their loop is a
-  // third of what a step takes otherwise. False when one was not finite, which ended the trajectory.
-  LOCKSTEP_HOST_DEVICE bool take_plain_steps() {
-    if (has_stops() || has_event() || !is_plain(accepted_ + 1)) return true;
+  // Fixed steps that reach no save point and no end, where nothing else is asked of a step either: their loop is
+  // less than a third of what a step takes otherwise. Whether a state is finite is asked of the last alone, since where
+  // y is not, y + h s is not either; then half as many are taken, and none that would end the trajectory.
+  LOCKSTEP_HOST_DEVICE void take_plain_steps() {
+    if (has_stops() || has_event() || !is_plain(accepted_ + 1)) return;
     double most = D::min(double(accepted_) + kPlainSteps, step_count_ - 1);
     if (saved_ < ensemble_.save_points) most = D::min(most, D::div(D::sub(next_save_, t_start_), h_) - 1);
     std::int32_t last = static_cast<std::int32_t>(most);
     if (last >= rules_.max_steps) last = static_cast<std::int32_t>(rules_.max_steps) - 1;
-    if (last <= accepted_ || !is_plain(last)) return true;
+    const std::int32_t first = accepted_;
+    if (last <= first || !is_plain(last)) return;
+    const int n = derivative_.components();
+    const T h_state = static_cast<T>(h_);
+    T y[Derivative::kMostComponents], k[Derivative::kMostComponents];
+    for (int c = 0; c < n; ++c) y[c] = y_[c];
+    for (int c = 0; c < n; ++c) k[c] = k_[0][c];
     proposed_.h = h_;
-    do {
-      t_ = fixed_time(accepted_);
-      proposed_.t_new = fixed_time(accepted_ + 1);
-      run_stages(false);
-      if (judge() == Verdict::ended) return false;
-      move_on();
-    } while (++accepted_ < last);
+    for (; last > first; last = first + (last - first) / 2) {
+      do {
+        t_ = fixed_time(accepted_);
+        proposed_.t_new = fixed_time(accepted_ + 1);
+        run_stages(false, h_state);
+        move_on();
+      } while (++accepted_ < last);
+      T check = 0;
+      for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, y_[c]);
+      if (check == 0) break;
+      accepted_ = first;
+      for (int c = 0; c < n; ++c) y_[c] = y[c];
+      for (int c = 0; c < n; ++c) k_[0][c] = k[c];
+    }
+    evaluations_ += (accepted_ - first) * (scheme_.stages() - 1);
     t_ = fixed_time(accepted_);
-    return true;
   }
   LOCKSTEP_HOST_DEVICE double fixed_time(std::int32_t steps) const { return D::fma(double(steps), h_, t_start_); }
   // Whether so many fixed steps end before the next save point; then fewer do as well, however times are rounded.
