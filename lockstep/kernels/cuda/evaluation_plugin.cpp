@@ -5,6 +5,7 @@
 #include "lockstep/kernels/cuda/current_device.cuh"
 #include "lockstep/kernels/cuda/evaluate_kernels.h"
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
+#include "lockstep/kernels/cuda/kernel_shared_memory.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -88,8 +89,7 @@ class CudaEvaluation : public EvaluationRuntime {
     }
     // All that is left: another plan may need more than this one.
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
-    if (error == cudaSuccess)
-      error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlockThreads, shared_bytes);
+    if (error == cudaSuccess) error = make_room(kernel, device, kBlockThreads, shared_bytes, blocks);
     return text_of(error);
   }
 

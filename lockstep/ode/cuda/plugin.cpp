@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/kernels/cuda/current_device.cuh"
+#include "lockstep/kernels/cuda/kernel_shared_memory.h"
 #include "lockstep/ode/cuda/kernels.h"
 #include "lockstep/ode/cuda/launch.h"
 #include "lockstep/ode/cuda/runtime.h"
@@ -193,7 +194,8 @@ class CudaStream : public Stream {
     cudaFuncAttributes attributes{};
     keep(cudaFuncGetAttributes(&attributes, kernel.function), where);
     constexpr std::size_t kUnasked = 48 << 10;  // bytes that any kernel may have
-    if (attributes.sharedSizeBytes + shared > kUnasked) {
+    const bool much = attributes.sharedSizeBytes + shared > kUnasked;
+    if (much) {
       // All that its own arrays leave: another stream may want more of this kernel than this one.
       int most = 0;
       keep(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_), where);
@@ -201,7 +203,9 @@ class CudaStream : public Stream {
                                 most - static_cast<int>(attributes.sharedSizeBytes)),
            where);
     }
-    keep(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&kernel.blocks, kernel.function, kernel.threads, shared), where);
+    keep(much ? lockstep::cuda::make_room(kernel.function, device_, kernel.threads, shared, kernel.blocks)
+              : cudaOccupancyMaxActiveBlocksPerMultiprocessor(&kernel.blocks, kernel.function, kernel.threads, shared),
+         where);
   }
 
   bool have(const CurrentDevice& current) { return keep(current.error, "device " + std::to_string(device_)); }

@@ -12,6 +12,7 @@
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/block_launch.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/testing/fake_cuda.h"
 #include "lockstep/ode/cuda/testing/solve_on.h"
@@ -245,6 +246,19 @@ TEST_F(Component, device_solver_queues_only_from_its_first_solve_on) {
   expect_captured<float>(net(mlp::random_mlp({3, 200, 3}, {ActivationKind::silu}, 1)), 3, 0);
   EXPECT_EQ(fake_cuda().streams, 0) << "the stream is the caller's";
   expect_nothing_left(fake_cuda());
+}
+
+TEST_F(Component, asks_for_room_for_every_block_of_a_kernel_with_much_shared_memory) {
+  Fault fault;
+  const auto stream = runtime_->open_stream(0, fault);
+  ASSERT_NE(stream, nullptr) << fault.text;
+  const BlockLaunch<float> launch{};
+  EXPECT_FALSE(stream->prepare("lorenz_rk4_f32", &launch).happened);
+  EXPECT_TRUE(fake_cuda().shared_percent.empty());
+  EXPECT_FALSE(stream->prepare("tiles_f32", &launch).happened);
+  // Two blocks of 65,536 bytes, 1,024 of its own and as many of the driver's: of 233,472.
+  ASSERT_EQ(fake_cuda().shared_percent.size(), 1u);
+  EXPECT_EQ(fake_cuda().shared_percent.begin()->second, 58);
 }
 
 TEST_F(Component, gives_back_code_that_it_cannot_use) {

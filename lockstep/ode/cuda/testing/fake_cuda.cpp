@@ -167,6 +167,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = 2;
   if (attribute == cudaDevAttrComputeCapabilityMajor) *value = fake_cuda().major;
   if (attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin) *value = kSharedMost;
+  if (attribute == cudaDevAttrMaxSharedMemoryPerMultiprocessor) *value = kSharedMost + 1024;
   if (attribute == cudaDevAttrClockRate) *value = 1700000;
   return cudaSuccess;
 }
@@ -231,13 +232,20 @@ cudaError_t cudaLaunchKernel(const void* function, dim3, dim3, void** arguments,
   }
   return cudaSuccess;
 }
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   *attributes = {};
   attributes->sharedSizeBytes = kSharedOwn;
+  const auto found = fake_cuda().shared_percent.find(function);
+  attributes->preferredShmemCarveout = found == fake_cuda().shared_percent.end() ? -1 : found->second;
   return enter("cudaFuncGetAttributes");
 }
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int most) {
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int most) {
   if (const cudaError_t error = enter("cudaFuncSetAttribute"); error != cudaSuccess) return error;
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    if (most < 0 || most > 100) return last_error = cudaErrorInvalidValue;
+    fake_cuda().shared_percent[function] = most;
+    return cudaSuccess;
+  }
   if (most + kSharedOwn > kSharedMost) return last_error = cudaErrorInvalidValue;
   for (FakeKernel& kernel : kernels()) {
     if (&kernel == function) kernel.most_shared = static_cast<std::size_t>(most);

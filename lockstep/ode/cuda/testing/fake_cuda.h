@@ -15,6 +15,7 @@ struct FakeCuda {
   int device_blocks = 0, pinned_blocks = 0, streams = 0, libraries = 0;  // that are there now
   std::size_t used = 0, pinned = 0;
   std::map<std::string, int> calls;   // by function
+  std::map<const void*, int> shared_percent;  // of a multiprocessor's memory, preferred by kernel
   std::vector<std::string> sequence;  // of those that queue, wait, or take memory
   std::vector<void*> queued_on;       // the stream of each call that queues
   int current_device = 0;
