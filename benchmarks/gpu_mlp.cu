@@ -12,6 +12,7 @@
 
 #include "gpu_warm_up.h"
 #include "lockstep/core/random.h"
+#include "lockstep/kernels/cuda/kernel_shared_memory.h"
 #include "lockstep/kernels/cuda/tensor_kernel.cuh"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 
@@ -37,11 +38,11 @@ __global__ void __launch_bounds__(cuda::kBlockThreads)
   cuda::evaluate_tiles<T, samples, 128>(launch, shared);
 }
 
-template <class Format, int samples>
+template <class Format, int samples, cuda::WeightPlace place>
 __global__ void __launch_bounds__(cuda::kBlockThreads, 2)
     evaluate_on_tensor_cores(const __grid_constant__ cuda::TensorLaunch launch) {
   extern __shared__ __align__(16) unsigned char shared[];
-  cuda::evaluate_tensor_tiles<Format, samples>(launch, shared);
+  cuda::evaluate_tensor_tiles<Format, samples, place>(launch, shared);
 }
 
 Mlp ocean_net() {
@@ -86,8 +87,8 @@ T* on_device(const std::vector<T>& numbers) {
 
 // The launch's net is laid out for `kernel`, which takes it. most_error(inputs)[output]: what is more is wrong.
 template <class T, class Launch, class Bound>
-void measure(const char* precision, int samples, const Mlp& mlp, Launch launch, void (*kernel)(Launch),
-             std::size_t shared, const Bound& most_error) {
+void measure(const char* precision, int samples, const char* weights, const Mlp& mlp, Launch launch,
+             void (*kernel)(Launch), std::size_t shared, const Bound& most_error) {
   launch.samples = kSamples;
   const Random random(2, 0);
   std::vector<T> in(std::size_t{kSamples} * kInputs), out(std::size_t{kSamples} * kOutputs);
@@ -102,7 +103,7 @@ void measure(const char* precision, int samples, const Mlp& mlp, Launch launch, 
 
   require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)), "kernel");
   int blocks = 0, multiprocessors = 0;
-  require(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, cuda::kBlockThreads, shared), "kernel");
+  require(cuda::make_room(reinterpret_cast<const void*>(kernel), 0, cuda::kBlockThreads, shared, blocks), "kernel");
   require(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "device");
   cudaEvent_t begin, end;
   require(cudaEventCreate(&begin), "event");
@@ -137,9 +138,9 @@ void measure(const char* precision, int samples, const Mlp& mlp, Launch launch, 
   char shown[32] = "null";  // JSON has no NaN
   if (std::isfinite(error)) std::snprintf(shown, sizeof shown, "%.3g", error);
   std::printf(
-      "{\"workload\": \"mlp\", \"precision\": \"%s\", \"kernel\": \"%d samples a block\", \"size\": %d, "
+      "{\"workload\": \"mlp\", \"precision\": \"%s\", \"kernel\": \"%d samples a block%s\", \"size\": %d, "
       "\"seconds\": %.6g, \"repeats\": %d, \"error\": %s, \"failed\": %d}\n",
-      precision, samples, kSamples, best * 1e-3, repeats, shown, int(failed));
+      precision, samples, weights, kSamples, best * 1e-3, repeats, shown, int(failed));
   std::fflush(stdout);
   cudaFree(const_cast<T*>(launch.in));
   cudaFree(launch.out);
@@ -156,12 +157,12 @@ void measure_fma(const char* precision) {
   launch.resident_numbers = static_cast<std::int32_t>(weights.resident.size());
   // Sums of 128 products near 1 lose no more than this.
   const std::vector<double> most(kOutputs, sizeof(T) == 4 ? 1e-4 : 1e-12);
-  measure<T>(precision, samples, mlp, launch, evaluate<T, samples>, cuda::evaluate_shared_bytes(launch, samples),
+  measure<T>(precision, samples, "", mlp, launch, evaluate<T, samples>, cuda::evaluate_shared_bytes(launch, samples),
              [&](const std::vector<double>&) { return most; });
 }
 
-template <class Format, int samples>
-void measure_tensor(const char* precision, bool weights_in_shared_memory) {
+template <class Format, int samples, cuda::WeightPlace place>
+void measure_tensor(const char* precision) {
   const Mlp mlp = ocean_net();
   cuda::TensorWeights<Format> weights;
   cuda::TensorLaunch launch{};
@@ -169,9 +170,12 @@ void measure_tensor(const char* precision, bool weights_in_shared_memory) {
   launch.fragments = on_device(weights.words);
   launch.resident = on_device(weights.resident);
   launch.layout = cuda::tensor_layout<Format>(&launch.net, 1, samples, weights.resident.size());
-  if (weights_in_shared_memory)
+  if (place != cuda::WeightPlace::global)
     launch.layout.weight_bytes = static_cast<std::int32_t>(weights.words.size() * sizeof(std::uint32_t));
-  measure<float>(precision, samples, mlp, launch, evaluate_on_tensor_cores<Format, samples>,
+  const char* const weights_in = place == cuda::WeightPlace::global   ? ", weights in global memory"
+                                 : place == cuda::WeightPlace::shared ? ", weights in shared memory"
+                                                                      : ", weights in shared memory, by generic loads";
+  measure<float>(precision, samples, weights_in, mlp, launch, evaluate_on_tensor_cores<Format, samples, place>,
                  launch.layout.shared_bytes(), [&](const std::vector<double>& x) {
                    std::vector<double> most;
                    for (const auto& y : cuda::testing::tensor_bound<Format>(mlp, {x.begin(), x.end()}))
@@ -192,10 +196,12 @@ int main(int argc, char** argv) {
   measure_fma<float, 128>("float32");
   measure_fma<float, 64>("float32");
   measure_fma<double, 64>("float64");
-  measure_tensor<cuda::Tf32, 128>("tf32", false);
-  measure_tensor<cuda::Bf16, 128>("bf16", true);
-  measure_tensor<cuda::Bf16, 128>("bf16", false);
-  measure_tensor<cuda::Bf16, 64>("bf16", true);
-  measure_tensor<cuda::Fp16, 128>("fp16", true);
+  using enum cuda::WeightPlace;
+  measure_tensor<cuda::Tf32, 128, global>("tf32");
+  measure_tensor<cuda::Bf16, 128, shared>("bf16");
+  measure_tensor<cuda::Bf16, 128, as_laid_out>("bf16");  // in shared memory, unknown to the compiler
+  measure_tensor<cuda::Bf16, 128, global>("bf16");
+  measure_tensor<cuda::Bf16, 64, shared>("bf16");
+  measure_tensor<cuda::Fp16, 128, shared>("fp16");
   return all_right ? 0 : 1;
 }

@@ -71,6 +71,9 @@ LOCKSTEP_HOST_DEVICE constexpr std::size_t block_shared_bytes(int samples, int r
          (static_cast<std::size_t>(rows) * static_cast<std::size_t>(tile_pitch<T>(samples)) + resident) * sizeof(T);
 }
 
+// Where a block reads the weights of nets on tensor cores: known when it is compiled, or as the layout says.
+enum class WeightPlace { global, shared, as_laid_out };
+
 // How a block with nets on tensor cores (tensor_net.h) uses its shared memory: resident numbers, buffers of values,
 // and, where they fit, all weights.
 struct TensorLayout {

@@ -52,32 +52,34 @@ struct DevicePlan<T>::Lowered {
     std::size_t shared_bytes;
     std::int64_t most_blocks;  // that the device holds at once
     TensorLayout layout;       // of modes of tensor cores
+    EvaluationMode mode;
   };
 
   bool on_tensor_cores() const { return matrices != MatrixPrecision::f32; }
-  EvaluationMode mode() const {
+  EvaluationMode mode(const TensorLayout& layout) const {
+    const bool shared = layout.weight_bytes > 0;
     switch (matrices) {
       case MatrixPrecision::tf32:
-        return EvaluationMode::tf32;
+        return shared ? EvaluationMode::tf32_shared : EvaluationMode::tf32;
       case MatrixPrecision::bf16:
-        return EvaluationMode::bf16;
+        return shared ? EvaluationMode::bf16_shared : EvaluationMode::bf16;
       case MatrixPrecision::fp16:
-        return EvaluationMode::fp16;
+        return shared ? EvaluationMode::fp16_shared : EvaluationMode::fp16;
       default:
         return sizeof(T) == 8 ? EvaluationMode::f64 : EvaluationMode::f32;
     }
   }
 
   // How many blocks of so much shared memory a multiprocessor holds; 0: none, `failure` may say why.
-  int blocks_of(int samples, std::size_t shared_bytes) {
+  int blocks_of(int samples, std::size_t shared_bytes, const TensorLayout& layout) {
     int blocks = 0;
-    failure = runtime.prepare(device, mode(), samples, shared_bytes, blocks);
+    failure = runtime.prepare(device, mode(layout), samples, shared_bytes, blocks);
     return failure.empty() ? blocks : 0;
   }
   void add_tile(int samples, std::size_t shared_bytes, int blocks, const TensorLayout& layout) {
     if (blocks < 1) return;  // more shared memory than this device has
     sizes.push_back(samples);
-    tiles.push_back({samples, shared_bytes, std::int64_t{blocks} * multiprocessors, layout});
+    tiles.push_back({samples, shared_bytes, std::int64_t{blocks} * multiprocessors, layout, mode(layout)});
   }
   void lower(const Mlp& mlp);
   template <class Format>
@@ -106,7 +108,7 @@ void DevicePlan<T>::Lowered::lower(const Mlp& mlp) {
   bytes = (packed.chunks.size() + packed.resident.size()) * sizeof(T);
   for (const int size : tile_sizes<T>(launch.net)) {
     const std::size_t shared = evaluate_shared_bytes(launch, size);
-    add_tile(size, shared, blocks_of(size, shared), {});
+    add_tile(size, shared, blocks_of(size, shared, {}), {});
   }
 }
 
@@ -122,11 +124,11 @@ void DevicePlan<T>::Lowered::lower_for_tensor_cores(const Mlp& mlp) {
     bytes = packed.words.size() * sizeof(std::uint32_t) + packed.resident.size() * sizeof(float);
     for (const int size : kTensorTiles) {
       TensorLayout layout = tensor_layout<Format>(&launch.net, 1, size, packed.resident.size());
-      const int apart = blocks_of(size, layout.shared_bytes());
+      const int apart = blocks_of(size, layout.shared_bytes(), layout);
       // A multiprocessor wants two blocks, one computing while the other waits, more than it wants the weights in
       // shared memory: the cache has them, too.
       layout.weight_bytes = static_cast<std::int32_t>(packed.words.size() * sizeof(std::uint32_t));
-      int blocks = blocks_of(size, layout.shared_bytes());
+      int blocks = blocks_of(size, layout.shared_bytes(), layout);
       if (blocks < std::min(apart, 2)) {
         layout.weight_bytes = 0;
         blocks = apart;
@@ -210,7 +212,7 @@ void DevicePlan<T>::enqueue(void* stream, MatrixView<const T> in, MatrixView<T> 
   const auto& tile = lowered_->tiles[choose_tile(lowered_->sizes, launch.samples, lowered_->multiprocessors)];
   const std::int64_t tiles = (launch.samples + tile.samples - 1) / tile.samples;
   const auto queue = [&](const void* arguments) {
-    return lowered_->runtime.enqueue(lowered_->device, stream, lowered_->mode(), tile.samples,
+    return lowered_->runtime.enqueue(lowered_->device, stream, tile.mode, tile.samples,
                                      static_cast<unsigned>(std::min(tiles, tile.most_blocks)), tile.shared_bytes,
                                      arguments);
   };

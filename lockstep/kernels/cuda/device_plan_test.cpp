@@ -157,13 +157,13 @@ TEST_F(DevicePlanTest, keeps_tensor_weights_in_shared_memory_only_beside_a_secon
     const Mlp mlp = mlp::random_mlp(widths, {ActivationKind::relu}, 1);
     const auto plan = DevicePlan<float>::compile(mlp, 0, MatrixPrecision::bf16);
     evaluate_on(runtime_, plan, std::vector<float>(129 * mlp.inputs()), 129);
-    EXPECT_EQ(runtime_.last_mode, EvaluationMode::bf16);
-    return std::pair(runtime_.last_tile, runtime_.last_shared_bytes);
+    return std::tuple(runtime_.last_mode, runtime_.last_tile, runtime_.last_shared_bytes);
   };
   // 49,152 bytes of weights, 128 x 272 of values, 288 biases.
-  EXPECT_EQ(shared_of({32, 128, 128, 31}), std::pair(128, std::size_t{49152 + 34816 + 1152}));
+  EXPECT_EQ(shared_of({32, 128, 128, 31}),
+            std::tuple(EvaluationMode::bf16_shared, 128, std::size_t{49152 + 34816 + 1152}));
   // 163,840 bytes of weights stay outside; two buffers of 64 x 528, where 128 samples would leave room for one block.
-  EXPECT_EQ(shared_of({32, 256, 256, 31}), std::pair(64, std::size_t{2 * 64 * 528 + 4 * 544}));
+  EXPECT_EQ(shared_of({32, 256, 256, 31}), std::tuple(EvaluationMode::bf16, 64, std::size_t{2 * 64 * 528 + 4 * 544}));
 }
 
 // With LOCKSTEP_TEST_DEVICE=cuda, on this machine's first GPU.

@@ -6,8 +6,9 @@
 
 namespace lockstep::cuda {
 
-// Which kernel: of dense nets, by the arithmetic of all numbers or of the matrix products of float32 nets; of graphs.
-enum class EvaluationMode { f32, f64, tf32, bf16, fp16, graph_f32, graph_f64 };
+// Which kernel: of dense nets, by the arithmetic of all numbers or of the matrix products of float32 nets, these from
+// weights in global memory or in shared memory; of graphs.
+enum class EvaluationMode { f32, f64, tf32, bf16, fp16, tf32_shared, bf16_shared, fp16_shared, graph_f32, graph_f64 };
 
 // Every call may come from any thread, and leaves the thread's current device as it was. What is returned as text is
 // empty, or says what failed in the driver's words.
@@ -30,7 +31,7 @@ class EvaluationRuntime {
 };
 
 // The component's entry; null when it was built for another version.
-inline constexpr int kEvaluationVersion = 3;
+inline constexpr int kEvaluationVersion = 4;
 inline constexpr const char* kEvaluationEntry = "lockstep_cuda_evaluation";
 using EvaluationEntry = EvaluationRuntime* (*)(int version);
 

@@ -70,9 +70,9 @@ __device__ void load_tensor_inputs(const TensorLaunch& launch, const TensorSpace
 }
 
 // One block's work: tiles block, block + blocks, ... `shared`: launch.layout.shared_bytes().
-template <class Format, int samples>
+template <class Format, int samples, WeightPlace place>
 __device__ void evaluate_tensor_tiles(const TensorLaunch& launch, unsigned char* shared) {
-  const TensorSpace space = make_tensor_space(launch.layout, shared, launch.resident, launch.fragments);
+  const TensorSpace space = make_tensor_space<place>(launch.layout, shared, launch.resident, launch.fragments);
   __syncthreads();
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * samples;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * samples; first < launch.samples; first += stride) {

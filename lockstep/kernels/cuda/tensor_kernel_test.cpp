@@ -15,7 +15,6 @@ namespace lockstep::cuda {
 namespace {
 
 using testing::TensorRun;
-using testing::WeightPlace;
 
 std::vector<float> random_inputs(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);

@@ -35,7 +35,9 @@ struct TensorSpace {
   const ColumnFragments* fragments;  // of all nets, in shared or global memory
 };
 
-// Copies what stays for the block's life from global memory; a barrier has to follow.
+// Copies what stays for the block's life from global memory; a barrier has to follow. Where the compiler knows in which
+// memory the weights are, their addresses are a register and a number.
+template <WeightPlace place>
 __device__ inline TensorSpace make_tensor_space(const TensorLayout& layout, unsigned char* shared,
                                                 const float* resident, const void* fragments) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -45,7 +47,7 @@ __device__ inline TensorSpace make_tensor_space(const TensorLayout& layout, unsi
   space.fragments = static_cast<const ColumnFragments*>(fragments);
   for (int i = thread; i < layout.resident_numbers / 4; i += kBlockThreads)
     reinterpret_cast<Numbers<float, 4>*>(shared)[i] = reinterpret_cast<const Numbers<float, 4>*>(resident)[i];
-  if (layout.weight_bytes == 0) return space;
+  if (place == WeightPlace::global || (place == WeightPlace::as_laid_out && layout.weight_bytes == 0)) return space;
   auto* const to = reinterpret_cast<ColumnFragments*>(space.values + layout.buffers * layout.buffer_bytes);
   LOCKSTEP_UNROLL_BY_4
   for (int i = thread; i < layout.weight_bytes / 16; i += kBlockThreads) copy_16_bytes(to + i, space.fragments + i);

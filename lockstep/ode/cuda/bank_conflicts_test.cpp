@@ -49,8 +49,8 @@ void run_listed_kernel(HostDevice&, std::string_view name, const void* arguments
 
 namespace {
 
+using lockstep::cuda::WeightPlace;
 using lockstep::cuda::testing::TensorRun;
-using lockstep::cuda::testing::WeightPlace;
 
 void expect(const char* kernel, std::int64_t conflicts, const BankCount& found) {
   EXPECT_EQ(found.conflicts, conflicts) << kernel << ", beside " << found.phases << " phases; worst:\n"

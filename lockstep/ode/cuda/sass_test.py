@@ -56,8 +56,9 @@ def short(mangled):
         return f"graph_{found.group(2)}_{'f32' if found.group(1) == 'f' else 'f64'}"
     if found := GEMM.search(mangled):
         return found.group(1) + {"f": "_f32", "d": "_f64", None: ""}[found.group(2)]
-    if found := re.search(r"evaluate_tensor_kernelI\w*?4(Tf32|Bf16|Fp16)ELi(\d+)E", mangled):
-        return f"tensor_{found.group(2)}_{found.group(1).lower()}"
+    if found := re.search(r"evaluate_tensor_kernelI\w*?4(Tf32|Bf16|Fp16)ELi(\d+)E\w*?WeightPlaceE([01])E", mangled):
+        where = ("", "shared_")[int(found.group(3))]
+        return f"tensor_{where}{found.group(2)}_{found.group(1).lower()}"
     if found := re.search(r"advance_tile_kernelI\w*?(?:FmaTileI([fd])E|TensorTileI\w*?4(Tf32|Bf16|Fp16)E)", mangled):
         return "tiles_" + (found.group(2).lower() if found.group(2) else "f32" if found.group(1) == "f" else "f64")
     precision = "f32" if re.search(r"KernelBodyIf", mangled) else "f64"
@@ -100,7 +101,7 @@ def code(tool, library):
 
 
 # What docs/cuda.md ("What the machine code promises") and benchmarks/gpu_questions.cpp count.
-COUNTED = ("evaluate_128x128_f32", "tensor_128_bf16", "lorenz_tsit5_f64", "lorenz_rk4_f32", "net3_tanh_tsit5_f32")
+COUNTED = ("evaluate_128x128_f32", "tensor_shared_128_bf16", "lorenz_tsit5_f64", "lorenz_rk4_f32", "net3_tanh_tsit5_f32")
 COUNT_AGAIN = ("count the usual path again as docs/cuda.md says under \"What the machine code promises\", correct its "
                "times there and the constants in benchmarks/gpu_questions.cpp, then renew this table with --write")
 

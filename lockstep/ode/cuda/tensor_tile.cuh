@@ -15,7 +15,7 @@ class TensorTile {
 
   __device__ TensorTile(const BlockLaunch<float>& launch, unsigned char* shared)
       : layout_(launch.tensor),
-        space_(lockstep::cuda::make_tensor_space(
+        space_(lockstep::cuda::make_tensor_space<lockstep::cuda::WeightPlace::as_laid_out>(
             launch.tensor, shared,
             launch.weights + launch.first_chunk +
                 static_cast<std::int64_t>(launch.chunks) * lockstep::cuda::kChunkNumbers<float>,

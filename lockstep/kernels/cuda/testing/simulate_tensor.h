@@ -6,8 +6,6 @@
 
 namespace lockstep::cuda::testing {
 
-enum class WeightPlace { shared, global };
-
 struct TensorRun {
   int tile = 128;
   unsigned blocks = 2, seed = 0;
@@ -36,10 +34,17 @@ void simulate_tensor(const TensorWeights<Format>& weights, const BlockNet& net, 
   simulate(
       {.blocks = run.blocks, .threads = kBlockThreads, .shared_bytes = launch.layout.shared_bytes(), .seed = run.seed},
       [&](unsigned char* shared) {
+        const auto evaluate = [&]<int samples>(std::integral_constant<int, samples>) {
+          if (run.place == WeightPlace::shared) {
+            evaluate_tensor_tiles<Format, samples, WeightPlace::shared>(launch, shared);
+          } else {
+            evaluate_tensor_tiles<Format, samples, WeightPlace::global>(launch, shared);
+          }
+        };
         if (run.tile == kTensorTiles[0]) {
-          evaluate_tensor_tiles<Format, kTensorTiles[0]>(launch, shared);
+          evaluate(std::integral_constant<int, kTensorTiles[0]>());
         } else {
-          evaluate_tensor_tiles<Format, kTensorTiles[1]>(launch, shared);
+          evaluate(std::integral_constant<int, kTensorTiles[1]>());
         }
       });
 }

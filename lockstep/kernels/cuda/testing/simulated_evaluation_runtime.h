@@ -66,13 +66,22 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
         run<double>(tile, blocks, shared_bytes, launch);
         break;
       case EvaluationMode::tf32:
-        run_tensor<Tf32>(tile, blocks, tensor_launch);
+        run_tensor<Tf32, WeightPlace::global>(tile, blocks, tensor_launch);
         break;
       case EvaluationMode::bf16:
-        run_tensor<Bf16>(tile, blocks, tensor_launch);
+        run_tensor<Bf16, WeightPlace::global>(tile, blocks, tensor_launch);
         break;
       case EvaluationMode::fp16:
-        run_tensor<Fp16>(tile, blocks, tensor_launch);
+        run_tensor<Fp16, WeightPlace::global>(tile, blocks, tensor_launch);
+        break;
+      case EvaluationMode::tf32_shared:
+        run_tensor<Tf32, WeightPlace::shared>(tile, blocks, tensor_launch);
+        break;
+      case EvaluationMode::bf16_shared:
+        run_tensor<Bf16, WeightPlace::shared>(tile, blocks, tensor_launch);
+        break;
+      case EvaluationMode::fp16_shared:
+        run_tensor<Fp16, WeightPlace::shared>(tile, blocks, tensor_launch);
         break;
       case EvaluationMode::graph_f32:
         run_graph<float>(tile, blocks, shared_bytes, launch);
@@ -106,14 +115,14 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
     });
   }
 
-  template <class Format>
+  template <class Format, WeightPlace place>
   static void run_tensor(int tile, unsigned blocks, const TensorLaunch& launch) {
     simulate({.blocks = blocks, .threads = kBlockThreads, .shared_bytes = launch.layout.shared_bytes()},
              [&](unsigned char* shared) {
                if (tile == kTensorTiles[0]) {
-                 evaluate_tensor_tiles<Format, kTensorTiles[0]>(launch, shared);
+                 evaluate_tensor_tiles<Format, kTensorTiles[0], place>(launch, shared);
                } else {
-                 evaluate_tensor_tiles<Format, kTensorTiles[1]>(launch, shared);
+                 evaluate_tensor_tiles<Format, kTensorTiles[1], place>(launch, shared);
                }
              });
   }
