@@ -13,8 +13,9 @@ namespace lockstep::ode::cuda {
 inline constexpr int kIdleThreads = 4;
 
 // As long as there are more trajectories for each thread than this, a warp takes 32 at once and keeps what it does not
-// begin: all warps ask one counter, which answers about one a clock, hundreds of clocks later.
-inline constexpr std::int64_t kFarFromTheEnd = 8;
+// begin: all warps ask one counter, which answers about one a clock, hundreds of clocks later. Near the end nobody
+// keeps what another could begin.
+inline constexpr std::int64_t kFarFromTheEnd = 2;
 
 class WarpQueue {
  public:
