@@ -374,6 +374,19 @@ TEST(DeviceBatches, halve_until_they_fit_with_the_same_bits) {
   EXPECT_LT(failing.batches.front(), 301u);
 }
 
+TEST(DeviceBatches, are_small_beside_a_large_ensemble) {
+  Problem problem;
+  problem.rhs = system("lorenz");
+  problem.parameters = {10, 28, 8.0 / 3};
+  problem.end_times = {0.01};
+  for (std::size_t i = 0; i < 70'000; ++i)
+    problem.initial_states.insert(problem.initial_states.end(), {1 + 1e-5 * static_cast<double>(i), 1, 20});
+  const Options options = fixed(set_for("rk4", Precision::f32), 0.01);
+  HostDevice device;
+  expect_same(solve(problem, options), solve_on(device, problem, options));
+  EXPECT_THAT(device.batches, ::testing::ElementsAre(65'536, 4464));
+}
+
 // Where each guard acts: no component starts outside, each would leave in time.
 Range narrow_range(std::size_t components, std::size_t parameters) {
   Range range{std::vector<double>(components, -0.5), std::vector<double>(components, 0.55)};

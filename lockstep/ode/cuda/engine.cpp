@@ -32,10 +32,11 @@ std::size_t host_memory() {
   return memory;
 }
 
-// A batch should fill any GPU several times over, and a large ensemble be cut into several, so that the results of
-// one travel while the next is computed.
-constexpr std::size_t kGoodBatch = std::size_t{1} << 18;
-constexpr std::size_t kGoodBatches = 8;
+// Two batches run beside each other and should fill any GPU. A large ensemble is cut into many: the results of one
+// travel while others are computed, but nothing is computed while the host pins memory for two, nor while the last
+// travel.
+constexpr std::size_t kGoodBatch = std::size_t{1} << 16;
+constexpr std::size_t kGoodBatches = 32;
 // Trajectories from which on a kernel of the problem's own shape is compiled, about two seconds, in place of a general
 // one.
 constexpr std::size_t kWorthCompiling = 100'000;
