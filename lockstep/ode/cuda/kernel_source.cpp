@@ -261,9 +261,9 @@ KernelSource make_gemm_source(const SumForm& form, Precision precision) {
                    "using Column = ode::cuda::ColumnTrajectory<" + number + ", " +
                    with_event(derivative, form.event, number) + ", Terms>;\n") +
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(source.threads) + ") " + kSourceKernel +
-      "(const __grid_constant__ lockstep::ode::cuda::GemmLaunch<" + number +
-      "> launch, bool counts) {\n"
-      "  lockstep::ode::cuda::advance_columns_as<lockstep_source::Column>(launch, counts);\n"
+      "(const lockstep::ode::cuda::GemmLaunch<" + number +
+      ">* launch, bool counts) {\n"
+      "  lockstep::ode::cuda::advance_columns_as<lockstep_source::Column>(*launch, counts);\n"
       "}\n";
   return source;
 }

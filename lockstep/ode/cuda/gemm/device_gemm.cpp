@@ -19,7 +19,7 @@ std::vector<std::int32_t> halvings(std::size_t columns, std::size_t least) {
   for (std::size_t next = columns;; next = round_up(next / 2, kColumnStep)) {
     if (!result.empty() && next >= static_cast<std::size_t>(result.back())) return result;
     result.push_back(static_cast<std::int32_t>(next));
-    if (next <= least) return result;
+    if (next <= least || result.size() == kMostLevels) return result;
   }
 }
 

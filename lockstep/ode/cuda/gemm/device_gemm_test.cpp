@@ -100,7 +100,7 @@ TEST_F(QueuedGemm, halves_columns_that_do_not_fit) {
   gemm_ = {.failing_prepares = 2};
   expect_same(expected, solve_queued(problem, options, target(512)));
   EXPECT_EQ(gemm_.failing_prepares, 0);
-  device_.memory = kWorkspaceBytes + 400'000;
+  device_.memory = kWorkspaceBytes + kMostLevels * sizeof(GemmLaunch<double>) + 400'000;
   gemm_ = {};
   expect_same(expected, solve_queued(problem, options, target(4096)));
   EXPECT_LT(gemm_.fewest_columns, 4096);

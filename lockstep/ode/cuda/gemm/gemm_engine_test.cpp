@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/ode/cuda/gemm/gemm_workspace.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
 #include "lockstep/ode/cuda/testing/impulses.h"
 #include "lockstep/ode/cuda/testing/moved_jumps.h"
@@ -248,7 +249,7 @@ TEST(GemmEngine, halves_what_does_not_fit_with_the_same_bits) {
   const Problem problem = small_ensemble(301);
   const Options options = options_for("tsit5", Precision::f64);
   const Solution expected = solve(problem, options);
-  const std::size_t workspace = std::size_t{32} << 20;
+  const std::size_t workspace = kWorkspaceBytes + kMostLevels * sizeof(GemmLaunch<double>);
   HostGemm gemm;
   HostDevice small;
   small.memory = workspace + 100'000;

@@ -6,23 +6,23 @@ namespace lockstep::ode::cuda {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kGemmThreads) gemm_start(const __grid_constant__ GemmLaunch<T> launch) {
-  start_columns(launch);
-}
-template <class T>
 __global__ void __launch_bounds__(kGemmThreads)
-    gemm_advance(const __grid_constant__ GemmLaunch<T> launch, bool counts) {
-  advance_columns(launch, counts);
+    gemm_start(const GemmLaunch<T>* launch, const __grid_constant__ Ensemble<T> ensemble) {
+  static_assert(sizeof launch + sizeof ensemble <= kMostCaptured);
+  start_columns(*launch, ensemble);
 }
 template <class T>
-__global__ void __launch_bounds__(kCompactionThreads)
-    gemm_plan(const __grid_constant__ GemmLaunch<T> launch, std::int32_t target) {
+__global__ void __launch_bounds__(kGemmThreads) gemm_advance(const GemmLaunch<T>* launch, bool counts) {
+  advance_columns(*launch, counts);
+}
+template <class T>
+__global__ void __launch_bounds__(kCompactionThreads) gemm_plan(const GemmLaunch<T>* launch, std::int32_t target) {
   __shared__ std::int32_t shared[kCompactionSharedBytes / sizeof(std::int32_t)];
-  plan_moves(launch, target, shared);
+  plan_moves(*launch, target, shared);
 }
 template <class T>
-__global__ void __launch_bounds__(kGemmThreads) gemm_move(const __grid_constant__ GemmLaunch<T> launch) {
-  move_columns(launch);
+__global__ void __launch_bounds__(kGemmThreads) gemm_move(const GemmLaunch<T>* launch) {
+  move_columns(*launch);
 }
 template <class T>
 __global__ void __launch_bounds__(kGemmThreads) gemm_activate(const __grid_constant__ ActivationLaunch<T> launch) {

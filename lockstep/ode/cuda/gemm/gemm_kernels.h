@@ -5,8 +5,8 @@
 
 namespace lockstep::ode::cuda {
 
-// Arguments, in order: start, plan (and the target), move: a GemmLaunch<T>. advance: that, and a bool: count. activate:
-// an ActivationLaunch<T>.
+// Arguments, in order: where a GemmLaunch<T> lies on the device; then, of start, an Ensemble<T>, of advance, a bool:
+// count, of plan, the target. activate: an ActivationLaunch<T> alone.
 struct GemmKernels {
   const void *start, *advance, *plan, *move, *activate;
 };

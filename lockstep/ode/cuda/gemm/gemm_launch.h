@@ -36,7 +36,9 @@ inline constexpr int kVectorsBesideStages = 3;
 inline constexpr int kBusyNow = 0, kBusyLast = 1, kMoveCount = 2, kBusyNumbers = 4;
 
 // Trajectories lie in columns; a column whose trajectory ends takes the next one that nobody has taken. Of the base,
-// `weights` holds the nets' scalings and bounds, and PartProgram::net is read for where they lie.
+// `weights` holds the nets' scalings and bounds, and PartProgram::net is read for where they lie. Kernels are handed
+// where a copy lies on the device, for it is too large for what graphs are captured with (kMostCaptured); the ensemble
+// comes by itself.
 template <class T>
 struct GemmLaunch : Launch<T> {
   GemmNet<T> nets[kMostParts];               // of the program's parts
@@ -48,6 +50,14 @@ struct GemmLaunch : Launch<T> {
   std::int64_t pitch;   // columns that there is room for
   std::int32_t* busy;   // [kBusyNumbers]
   std::int32_t* moves;  // [2][pitch]: room for where columns go when there are fewer
+  GemmLaunch* copies;   // [kMostLevels]: room for what the kernels read, for each number of columns
 };
+
+// The most numbers of columns that one solve is prepared for at once, each half of the one before.
+inline constexpr std::size_t kMostLevels = 16;
+
+// Bytes of arguments that any driver takes of a kernel in a graph: more has ended processes (openxla/xla pull request
+// 19252).
+inline constexpr std::size_t kMostCaptured = 4096;
 
 }  // namespace lockstep::ode::cuda

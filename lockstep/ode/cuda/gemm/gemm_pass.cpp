@@ -48,10 +48,18 @@ GemmPass::Launch GemmPass::copy(const GemmProgram& program, const void* launch) 
   return *static_cast<const GemmLaunch<float>*>(launch);
 }
 
-GemmPass::GemmPass(cublasLtHandle_t handle, const GemmProgram& program, const void* launch, std::int32_t columns,
-                   const void* own_advance, Fault& fault)
+GemmPass::GemmPass(cublasLtHandle_t handle, cudaStream_t stream, const GemmProgram& program, const void* launch,
+                   std::int32_t columns, std::size_t level, const void* own_advance, Fault& fault)
     : program_(program), launch_(copy(program, launch)), columns_(columns), own_advance_(own_advance) {
-  std::visit([&](auto& own) { own.columns = columns; }, launch_);
+  std::visit(
+      [&](auto& own) {
+        own.columns = columns;
+        on_device_ = own.copies + level;
+        fault = fault_of(cudaMemcpyAsync(on_device_, &own, sizeof own, cudaMemcpyHostToDevice, stream),
+                         "copy to the device");
+      },
+      launch_);
+  if (fault.happened) return;
   const std::int64_t pitch = std::visit([](const auto& own) { return own.pitch; }, launch_);
   for (const DenseProduct& product : program.products) {
     products_.push_back(std::make_unique<Product>(handle, program_, product, columns, pitch, fault));
@@ -82,20 +90,23 @@ std::string GemmPass::description() const {
          std::to_string(fused) + " of " + std::to_string(products_.size()) + " layers in one kernel";
 }
 
-Fault GemmPass::launch_columns(cudaStream_t stream, const void* kernel, Launch& launch, void* argument,
-                               std::int32_t columns) const {
-  void* arguments[] = {std::visit([](auto& own) { return static_cast<void*>(&own); }, launch), argument};
+Fault GemmPass::launch_columns(cudaStream_t stream, const void* kernel, void* argument, std::int32_t columns) const {
+  void* launch = on_device_;
+  void* arguments[] = {&launch, argument};
   return launch_kernel(stream, kernel, (columns + kGemmThreads - 1) / kGemmThreads, kGemmThreads, arguments,
                        "of the engine cuda_gemm");
 }
 
 Fault GemmPass::start(cudaStream_t stream) const {
-  return launch_columns(stream, kernels().start, launch_, nullptr, columns_);
+  return std::visit([&](const auto& own) { return start(stream, &own); }, launch_);
 }
 Fault GemmPass::start(cudaStream_t stream, const void* launch) const {
-  Launch one = launch_;
-  std::visit([&]<class Own>(Own& own) { own.ensemble = static_cast<const Own*>(launch)->ensemble; }, one);
-  return launch_columns(stream, kernels().start, one, nullptr, columns_);
+  return std::visit(
+      [&]<class Own>(const Own&) {
+        auto ensemble = static_cast<const Own*>(launch)->ensemble;
+        return launch_columns(stream, kernels().start, &ensemble, columns_);
+      },
+      launch_);
 }
 
 Fault GemmPass::activate(cudaStream_t stream, const Product& product) const {
@@ -113,17 +124,17 @@ Fault GemmPass::rounds(cudaStream_t stream) const {
       if (Fault fault = activate(stream, *product); fault.happened) return fault;
     }
     bool counts = round + 1 == program_.rounds;
-    Fault fault =
-        launch_columns(stream, own_advance_ != nullptr ? own_advance_ : kernels().advance, launch_, &counts, columns_);
+    Fault fault = launch_columns(stream, own_advance_ != nullptr ? own_advance_ : kernels().advance, &counts, columns_);
     if (fault.happened) return fault;
   }
   return {};
 }
 
 Fault GemmPass::compact(cudaStream_t stream, std::int32_t target) const {
-  void* arguments[] = {std::visit([](auto& own) { return static_cast<void*>(&own); }, launch_), &target};
+  void* launch = on_device_;
+  void* arguments[] = {&launch, &target};
   Fault fault = launch_kernel(stream, kernels().plan, 1, kCompactionThreads, arguments, "gemm_plan");
-  return fault.happened ? fault : launch_columns(stream, kernels().move, launch_, nullptr, target);
+  return fault.happened ? fault : launch_columns(stream, kernels().move, nullptr, target);
 }
 
 Fault GemmPass::count(cudaStream_t stream) const {

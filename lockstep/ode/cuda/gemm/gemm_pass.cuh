@@ -21,9 +21,10 @@ Fault fault_of(cudaError_t error, std::string where);
 class GemmPass {
  public:
   // `launch` is a GemmLaunch<float> or <double>, as the program says, of which so many columns are in use; own_advance
-  // a kernel that came as text, null without one. Chooses how products are made; `fault` receives what went wrong.
-  GemmPass(cublasLtHandle_t handle, const GemmProgram& program, const void* launch, std::int32_t columns,
-           const void* own_advance, Fault& fault);
+  // a kernel that came as text, null without one. Queues the copy that its kernels read, number `level` of the launch's
+  // own. Chooses how products are made; `fault` receives what went wrong.
+  GemmPass(cublasLtHandle_t handle, cudaStream_t stream, const GemmProgram& program, const void* launch,
+           std::int32_t columns, std::size_t level, const void* own_advance, Fault& fault);
 
   std::int32_t columns() const { return columns_; }
   std::int32_t* busy() const;
@@ -48,12 +49,12 @@ class GemmPass {
   using Launch = std::variant<GemmLaunch<float>, GemmLaunch<double>>;
   static Launch copy(const GemmProgram& program, const void* launch);
   GemmKernels kernels() const { return program_.float64 ? gemm_kernels<double>() : gemm_kernels<float>(); }
-  Fault launch_columns(cudaStream_t stream, const void* kernel, Launch& launch, void* argument,
-                       std::int32_t columns) const;
+  Fault launch_columns(cudaStream_t stream, const void* kernel, void* argument, std::int32_t columns) const;
   Fault activate(cudaStream_t stream, const Product& product) const;
 
   GemmProgram program_;
-  mutable Launch launch_;  // cudaLaunchKernel takes its arguments by pointers that are not const, and reads them
+  Launch launch_;
+  void* on_device_ = nullptr;  // its copy
   std::int32_t columns_;
   const void* own_advance_;
   std::vector<std::unique_ptr<Product>> products_;

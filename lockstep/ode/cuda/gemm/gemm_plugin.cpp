@@ -57,8 +57,8 @@ class CudaGemmStream : public GemmStream {
       busy_on_host_ = static_cast<std::int32_t*>(memory);
     }
     Fault fault;
-    pass_ = std::make_unique<GemmPass>(handle_, program, launch, GemmPass::columns_of(program, launch), own_advance_,
-                                       fault);
+    pass_ = std::make_unique<GemmPass>(handle_, stream_, program, launch, GemmPass::columns_of(program, launch), 0,
+                                       own_advance_, fault);
     return fault;
   }
 
@@ -102,7 +102,8 @@ class CudaGemmStream : public GemmStream {
     forget_levels();
     Fault fault;
     for (const std::int32_t count : columns) {
-      levels_.push_back({std::make_unique<GemmPass>(handle_, program, launch, count, own_advance_, fault)});
+      levels_.push_back(
+          {std::make_unique<GemmPass>(handle_, stream_, program, launch, count, levels_.size(), own_advance_, fault)});
       if (fault.happened) return fault;
     }
     // Loads every kernel, which a graph may not have to do, and shows whether the products run.

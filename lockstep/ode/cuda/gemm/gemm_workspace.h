@@ -58,6 +58,7 @@ class GemmWorkspace {
     launch.busy = device<std::int32_t>(kBusyNumbers);
     launch.moves = device<std::int32_t>(2 * columns);
     launch.counter = device<unsigned long long>(1);
+    launch.copies = device<GemmLaunch<T>>(kMostLevels);
     launch.weights = uploaded(lowered_.scalings);
     program = {};
     program.float64 = sizeof(T) == 8;
@@ -68,8 +69,8 @@ class GemmWorkspace {
     program.rounds = std::max(1, lowered_.launch.method.stages - 1);  // about a step
     const bool fits = launch.vectors != nullptr && launch.saved != nullptr && launch.placed != nullptr &&
                       launch.busy != nullptr && launch.moves != nullptr && launch.counter != nullptr &&
-                      (launch.weights != nullptr || lowered_.scalings.empty()) && program.workspace != nullptr &&
-                      program.plain != nullptr;
+                      launch.copies != nullptr && (launch.weights != nullptr || lowered_.scalings.empty()) &&
+                      program.workspace != nullptr && program.plain != nullptr;
     return fits && add_products(columns);
   }
 

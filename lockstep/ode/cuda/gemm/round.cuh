@@ -21,13 +21,13 @@ __device__ void count_busy(const GemmLaunch<T>& launch, bool busy) {
 // columns are taken again, and so its products' sums do not. The ensemble goes where the kernels that follow find it:
 // they may have been captured before it was known.
 template <class T>
-__device__ void start_columns(const GemmLaunch<T>& launch) {
+__device__ void start_columns(const GemmLaunch<T>& launch, const Ensemble<T>& ensemble) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
-  if (column < launch.columns) ColumnTrajectory<T>(launch, launch.ensemble, column).start([&] { return column; });
+  if (column < launch.columns) ColumnTrajectory<T>(launch, ensemble, column).start([&] { return column; });
   if (column != 0) return;
   *launch.counter = static_cast<unsigned long long>(launch.columns);
-  *launch.placed = launch.ensemble;
-  const std::int64_t count = launch.ensemble.count;
+  *launch.placed = ensemble;
+  const std::int64_t count = ensemble.count;
   launch.busy[kBusyLast] = count < launch.columns ? static_cast<std::int32_t>(count) : launch.columns;
 }
 

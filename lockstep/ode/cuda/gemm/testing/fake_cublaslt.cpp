@@ -122,18 +122,20 @@ char enter_token, repeat_token, count_token, source_token;
 template <class T, class Body>
 void run_kernel(cudaStream_t stream, dim3 grid, dim3 block, const void* argument, const Body& body,
                 std::size_t shared_bytes = 0) {
-  const GemmLaunch<T> launch = *static_cast<const GemmLaunch<T>*>(argument);
+  const auto* const launch = *static_cast<const GemmLaunch<T>* const*>(argument);
   queue(stream, [=] {
     lockstep::cuda::testing::simulate(
         {.blocks = grid.x, .threads = block.x, .shared_bytes = shared_bytes, .seed = grid.x},
-        [&](unsigned char* shared) { body(launch, shared); });
+        [&](unsigned char* shared) { body(*launch, shared); });
   });
 }
 
 template <class T>
 bool launch_one_of(cudaStream_t stream, const void* kernel, dim3 grid, dim3 block, void** arguments) {
   if (kernel == &tokens<T>.start) {
-    run_kernel<T>(stream, grid, block, arguments[0], [](const auto& launch, unsigned char*) { start_columns(launch); });
+    const auto ensemble = *static_cast<const Ensemble<T>*>(arguments[1]);
+    run_kernel<T>(stream, grid, block, arguments[0],
+                  [=](const auto& launch, unsigned char*) { start_columns(launch, ensemble); });
   } else if (kernel == &tokens<T>.advance) {
     const bool counts = *static_cast<bool*>(arguments[1]);
     run_kernel<T>(stream, grid, block, arguments[0],

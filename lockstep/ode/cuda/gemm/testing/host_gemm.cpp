@@ -36,7 +36,7 @@ class HostGemmStream : public GemmStream {
   }
   Fault prepare(const GemmProgram&, const void*) override { return {}; }
   void start() override {
-    run_threads(launch_.columns, [&] { start_columns(launch_); });
+    run_threads(launch_.columns, [&] { start_columns(launch_, launch_.ensemble); });
   }
   void run(std::int32_t floor) override {
     do {
