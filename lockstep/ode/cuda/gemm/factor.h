@@ -30,6 +30,25 @@ LOCKSTEP_HOST_DEVICE void store_factor(void* matrix, std::int64_t index, T x, Ma
   static_cast<T*>(matrix)[index] = x;
 }
 
+// Four of them side by side, the first a multiple of four: one store.
+template <class T>
+struct alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) FourNumbers {
+  T of[4];
+};
+template <class T>
+LOCKSTEP_HOST_DEVICE void store_four_factors(void* matrix, std::int64_t index, const FourNumbers<T>& x,
+                                             MatrixPrecision mode) {
+  if (sizeof(T) == 4 && (mode == MatrixPrecision::bf16 || mode == MatrixPrecision::fp16)) {
+    FourNumbers<std::uint16_t> rounded;
+    for (int j = 0; j < 4; ++j) store_factor(rounded.of, j, x.of[j], mode);
+    *reinterpret_cast<FourNumbers<std::uint16_t>*>(static_cast<std::uint16_t*>(matrix) + index) = rounded;
+    return;
+  }
+  FourNumbers<T> rounded;
+  for (int j = 0; j < 4; ++j) store_factor(rounded.of, j, x.of[j], mode);
+  *reinterpret_cast<FourNumbers<T>*>(static_cast<T*>(matrix) + index) = rounded;
+}
+
 template <class T>
 LOCKSTEP_HOST_DEVICE T load_factor(const void* matrix, std::int64_t index, MatrixPrecision mode) {
   if constexpr (sizeof(T) == 4) {

@@ -27,9 +27,9 @@ Fault activate_product(cudaStream_t stream, const GemmProgram& program, std::int
       .activation = static_cast<std::int32_t>(what.activation.kind),
       .alpha = what.activation.alpha,
       .mode = what.last ? MatrixPrecision::f32 : program.mode};
-  const std::int64_t numbers = std::int64_t{columns} * what.out_pitch;
-  // A few numbers a thread, and no more blocks than a large GPU holds a few times.
-  const std::int64_t blocks = std::min<std::int64_t>((numbers + kGemmThreads * 4 - 1) / (kGemmThreads * 4), 8192);
+  const std::int64_t fours = std::int64_t{columns} * what.out_pitch / 4;
+  // Four numbers a thread, and no more blocks than a large GPU holds a few times.
+  const std::int64_t blocks = std::min<std::int64_t>((fours + kGemmThreads - 1) / kGemmThreads, 8192);
   void* arguments[] = {&launch};
   return launch_kernel(stream, gemm_kernels<T>().activate, blocks, kGemmThreads, arguments, "gemm_activate");
 }

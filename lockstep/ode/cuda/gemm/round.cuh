@@ -101,15 +101,46 @@ __device__ void move_columns(const GemmLaunch<T>& launch) {
   ColumnTrajectory<T>(launch, *launch.placed, launch.moves[i]).move_from(launch.moves[launch.pitch + i]);
 }
 
+// Four numbers of a column at a time, `kind` known to the compiler or (-1) not.
+template <int kind, class T>
+__device__ void activate_products_as(const ActivationLaunch<T>& launch) {
+  using Four = FourNumbers<T>;
+  const int fours = launch.pitch / 4;  // of a column
+  const std::int64_t all = launch.columns * fours, step = std::int64_t{gridDim.x} * kGemmThreads;
+  std::int64_t i = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x;
+  const int rest = static_cast<int>(step % fours);
+  const T alpha = static_cast<T>(launch.alpha);
+  for (int place = static_cast<int>(i % fours); i < all; i += step) {
+    Four x = reinterpret_cast<const Four*>(launch.in)[i];
+    if (launch.bias != nullptr) {
+      const Four bias = reinterpret_cast<const Four*>(launch.bias)[place];
+      for (int j = 0; j < 4; ++j) x.of[j] = ScalarLane<T>::add(x.of[j], bias.of[j]);
+    }
+    for (int j = 0; j < 4; ++j) {
+      if constexpr (kind >= 0) {
+        x.of[j] = lockstep::cuda::activate_unit<static_cast<ActivationKind>(kind)>(x.of[j], alpha);
+      } else {
+        x.of[j] = lockstep::cuda::activate_any(launch.activation, x.of[j], alpha);
+      }
+    }
+    store_four_factors(launch.out, 4 * i, x, launch.mode);
+    place += rest;
+    if (place >= fours) place -= fours;
+  }
+}
 template <class T>
 __device__ void activate_products(const ActivationLaunch<T>& launch) {
-  const std::int64_t numbers = launch.columns * launch.pitch;
-  const std::int64_t step = std::int64_t{gridDim.x} * kGemmThreads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * kGemmThreads + threadIdx.x; i < numbers; i += step) {
-    T x = launch.in[i];
-    if (launch.bias != nullptr) x = ScalarLane<T>::add(x, launch.bias[i % launch.pitch]);
-    store_factor(launch.out, i, lockstep::cuda::activate_any(launch.activation, x, static_cast<T>(launch.alpha)),
-                 launch.mode);
+  constexpr int identity = static_cast<int>(ActivationKind::identity), relu = static_cast<int>(ActivationKind::relu),
+                tanh = static_cast<int>(ActivationKind::tanh);
+  switch (launch.activation) {
+    case identity:
+      return activate_products_as<identity>(launch);
+    case relu:
+      return activate_products_as<relu>(launch);
+    case tanh:
+      return activate_products_as<tanh>(launch);
+    default:
+      return activate_products_as<-1>(launch);
   }
 }
 

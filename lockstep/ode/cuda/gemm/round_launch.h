@@ -12,7 +12,8 @@ inline constexpr int kGemmThreads = 128;        // of a block, a trajectory each
 inline constexpr int kCompactionThreads = 256;  // of the one block that plans moves
 inline constexpr std::size_t kCompactionSharedBytes = 2 * (kCompactionThreads + 1) * sizeof(std::int32_t);
 
-// out = activation(in + bias), rounded to what the next product takes: where cuBLASLt has no epilogue for it.
+// out = activation(in + bias), rounded to what the next product takes: where cuBLASLt has no epilogue for it. Pointers
+// are at multiples of 16 bytes, and `pitch` is one of 8.
 template <class T>
 struct ActivationLaunch {
   const T* in;    // [column][pitch]

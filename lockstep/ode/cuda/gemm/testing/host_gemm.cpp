@@ -190,8 +190,8 @@ void multiply_on_host(const GemmProgram& program, const DenseProduct& product, s
   if (epilogue) return;
   const ActivationLaunch<T> launch{
       plain, bias, product.out, columns, product.out_pitch, kind, product.activation.alpha, out_mode};
-  // Fewer threads than numbers, so that each takes several.
-  run_threads((columns * product.out_pitch + 2) / 3, [&] { activate_products(launch); });
+  // Fewer threads than fours of numbers, so that each takes several.
+  run_threads((columns * product.out_pitch / 4 + 2) / 3, [&] { activate_products(launch); });
 }
 
 template <class T>
