@@ -12,7 +12,7 @@
 
 #include "gpu_warm_up.h"
 #include "lockstep/core/random.h"
-#include "lockstep/kernels/cuda/kernel_shared_memory.h"
+#include "lockstep/kernels/cuda/kernel_shared_memory.cuh"
 #include "lockstep/kernels/cuda/tensor_kernel.cuh"
 #include "lockstep/kernels/cuda/testing/tensor_reference.h"
 

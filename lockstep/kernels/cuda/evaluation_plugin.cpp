@@ -5,7 +5,7 @@
 #include "lockstep/kernels/cuda/current_device.cuh"
 #include "lockstep/kernels/cuda/evaluate_kernels.h"
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
-#include "lockstep/kernels/cuda/kernel_shared_memory.h"
+#include "lockstep/kernels/cuda/kernel_shared_memory.cuh"
 
 namespace lockstep::cuda {
 namespace {

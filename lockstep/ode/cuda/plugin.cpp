@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/kernels/cuda/current_device.cuh"
-#include "lockstep/kernels/cuda/kernel_shared_memory.h"
+#include "lockstep/kernels/cuda/kernel_shared_memory.cuh"
 #include "lockstep/ode/cuda/kernels.h"
 #include "lockstep/ode/cuda/launch.h"
 #include "lockstep/ode/cuda/runtime.h"
