@@ -20,10 +20,6 @@
 namespace lockstep::ode {
 namespace {
 
-// From how many components on the derivative itself is taken along each direction, where a right-hand side has it,
-// instead of a Jacobian from its rows: those cost as many transposes as there are components.
-constexpr std::size_t kManyComponents = 64;
-
 // Each number of the initial state, then each parameter.
 Directions all_directions(std::size_t components, std::size_t parameters) {
   Directions all;
@@ -44,7 +40,7 @@ std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const
   constexpr std::size_t kMemoryBytes = std::size_t{1} << 28;  // for the records of all threads
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   const cpu::DifferentiableRhs<T> rhs(*problem.rhs, method(options.method), plan.target);
-  if (problem.rhs->components() >= kManyComponents) rhs.function->prepare_forward();
+  if (problem.rhs->components() >= cpu::kManyComponents) rhs.function->prepare_forward();
   const detail::CommonSteps common = detail::find_common_steps<T>(problem, options, plan, rhs, control);
   const std::size_t count = problem.trajectories(), n = problem.rhs->components();
   const std::size_t row = problem.save_points() * n;

@@ -125,6 +125,24 @@ TEST(UnresolvedDerivatives, are_found_where_trajectories_rest) {
   expect_found_and_mended("float32", turnover_to(100), single);
 }
 
+// Beside a trajectory that is not finite at its start, and one without a span.
+TEST(UnresolvedDerivatives, are_found_where_they_overflow_and_not_where_nothing_moves) {
+  Options single = usual();
+  single.precision = Precision::f32;
+  Problem problem = turnover_to(1e5, {5, 3e38, 5});
+  problem.end_times = {1e5, 1e5, 0};
+  problem.save_times.clear();
+  const Sensitivities found = solve_with_sensitivities(problem, single);
+  ASSERT_TRUE(found.unresolved.has_value());
+  EXPECT_EQ(found.unresolved->trajectory, 0u);
+  EXPECT_TRUE(std::isinf(found.unresolved->error));
+  EXPECT_GT(found.unresolved->stable_step, 0.1);
+  EXPECT_LT(found.unresolved->stable_step, 1.7);
+  EXPECT_TRUE(solve_with_gradients(turnover_to(1e5), single, end_loss(), checked()).unresolved.has_value());
+  problem.end_times = {0, 1e5, 0};
+  EXPECT_FALSE(solve_with_sensitivities(problem, single).unresolved.has_value());
+}
+
 TEST(UnresolvedDerivatives, are_found_among_others_and_backwards_in_time) {
   Numbers starts;
   for (int i = 0; i < 1000; ++i) starts.push_back(i == 777 ? 5 : 5.5 + i);

@@ -112,7 +112,10 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
     tile_.stops[lane] = context_.stops.times(trajectory);
     tile_.t_stage[lane] = t_first_[lane] = detail::step_end(tile_.stops[lane], start, end < start).behind;
     tile_.step_index[lane] = 0;
-    for (LongStep<T>& step : long_steps_[lane]) step = {.trajectory = trajectory};
+    for (LongStep<T>& step : long_steps_[lane]) {
+      step.trajectory = trajectory;
+      step.h = 0;
+    }
     step_counts_[lane] = 0;
     tile_.log_error[lane] = scalar::kFirstLogError;
     if (context_.step.settings.fixed && start != end) {
@@ -351,7 +354,7 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
     step.t_new[lane] = moved ? tile_.t_new[lane] : tile_.t[lane];
     step.h[lane] = moved ? tile_.h_try[lane] : 0;
     step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
-    if (moved) note_long_step(lane, step);
+    if (moved && notes_steps_) note_long_step(lane, step);
   }
   step.renewed = step.reset = 0;
   step.accepted = accepted;

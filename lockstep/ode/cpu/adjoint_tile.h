@@ -44,10 +44,11 @@ class AdjointTile {
   std::span<const T> states() const { return states_.span(); }
   const TrajectoryRecord& record(int lane) const { return outcome_[lane]; }
   std::vector<AcceptedStep> steps_of(int lane) const;
-  // Some steps of a lane, LongStep::kOfATrajectory of them.
+  // From now on forward() notes some steps of each lane, LongStep::kOfATrajectory of them.
+  void note_long_steps() { notes_steps_ = true; }
   const LongStep<T>* long_steps(int lane) const { return long_steps_[lane]; }
   // From now on forward() samples the steps of the first lane too.
-  void sample_steps() { samples_steps_ = true; }
+  void sample_steps() { notes_steps_ = samples_steps_ = true; }
   const std::vector<LongStep<T>>& sampled_steps() const { return sample_.steps; }
   std::size_t saved(int lane) const { return lanes_[lane].saved; }  // save points reached
   T end_state(int lane, std::size_t component) const { return at(end_state_.data(), lane, component); }
@@ -179,7 +180,7 @@ class AdjointTile {
   std::vector<TileStep> steps_;
   LongStep<T> long_steps_[kTileLanes][LongStep<T>::kOfATrajectory];
   std::size_t step_counts_[kTileLanes] = {};
-  bool samples_steps_ = false;
+  bool notes_steps_ = false, samples_steps_ = false;
   StepSample<T> sample_;
   LocalError local_errors_[kTileLanes];
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)

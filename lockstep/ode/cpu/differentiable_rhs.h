@@ -1,6 +1,7 @@
 // What the adjoint of a solve asks of its right-hand side, at weights that change from one solve to the next.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 
@@ -9,6 +10,10 @@
 #include "lockstep/ode/tableau.h"
 
 namespace lockstep::ode::cpu {
+
+// From how many components on the derivative itself is taken along each direction, where a right-hand side has it,
+// instead of a Jacobian from its rows: those cost as many transposes as there are components.
+inline constexpr std::size_t kManyComponents = 64;
 
 template <class T>
 struct DifferentiableRhs {

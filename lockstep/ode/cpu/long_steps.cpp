@@ -51,6 +51,8 @@ class StepMaps {
     rhs_.evaluate_recording({t_.data(), state_.data(), parameters(), argument_.data(), kTileLanes}, recorded_.data(),
                             workspace_.data());
     normalise(vector_.data());
+    start_ = AlignedBuffer<T>(vector_.size());
+    std::copy_n(vector_.data(), vector_.size(), start_.data());
   }
 
   // The largest eigenvalue of the Jacobian, in magnitude.
@@ -74,6 +76,10 @@ class StepMaps {
     for (int i = 0; i < kWarmUps + kMeasured; ++i) {
       step(h);
       take(normalise(vector_.data()), i, growth);
+    }
+    for (std::size_t at = 0; at < vector_.size(); ++at) {
+      const double all = growth[at % kTileLanes];
+      if (!(all > 0) || !std::isfinite(all)) vector_[at] = start_[at];  // shorter steps begin anew
     }
     return mean(growth);
   }
@@ -162,7 +168,7 @@ class StepMaps {
   const DifferentiableTile<T>& rhs_;
   std::size_t n_;
   AlignedBuffer<double> t_;
-  AlignedBuffer<T> state_, parameters_, parameter_bar_, vector_, argument_, k_;
+  AlignedBuffer<T> state_, parameters_, parameter_bar_, vector_, start_, argument_, k_;
   AlignedBuffer<std::byte> recorded_, cotangents_, workspace_;
 };
 
@@ -227,36 +233,48 @@ double stable_step(StepMaps<T>& maps, const std::vector<LongStep<T>>& steps) {
   return least;
 }
 
-// The largest local error of derivatives along the trajectory, by its initial state; and samples of its steps.
+// A trajectory solved once more, with samples of its steps.
 template <class T>
-LocalError error_along(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs,
-                       CpuTarget target, const detail::CommonSteps& common, std::size_t trajectory,
-                       const RunControl& control, std::vector<LongStep<T>>& sample) {
-  constexpr std::size_t kMemoryBytes = std::size_t{1} << 26;
-  const std::size_t n = problem.rhs->components(), row = problem.save_points() * n;
-  Directions all;
-  all.parameters = {Directions::kNoParameter};
-  for (std::size_t c = 0; c < n; ++c) all.initial_states.push_back(c % 2 == 0 ? 1 : -1);
-  AdjointTile<T> tile(problem, options, rhs, target, kMemoryBytes);
-  tile.stop_when(control.cancel);
-  tile.sample_steps();
-  tile.forward(trajectory, 1, common.steps, common.ends_of(trajectory, 1));
-  sample = tile.sampled_steps();
-  std::vector<T> saved(kTileLanes * row);
-  std::vector<double> ends(kTileLanes * (1 + n));
-  tile.sensitivities(all, trajectory, saved, ends);
-  return tile.local_error(0);
-}
+class Along {
+ public:
+  Along(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs, CpuTarget target,
+        const detail::CommonSteps& common, std::size_t trajectory, const RunControl& control)
+      : components_(problem.rhs->components()),
+        row_(problem.save_points() * components_),
+        trajectory_(trajectory),
+        tile_(problem, options, rhs, target, kMemoryBytes) {
+    tile_.stop_when(control.cancel);
+    tile_.sample_steps();
+    tile_.forward(trajectory, 1, common.steps, common.ends_of(trajectory, 1));
+  }
+
+  const std::vector<LongStep<T>>& sample() const { return tile_.sampled_steps(); }
+  // Of derivatives along a change of the initial state.
+  LocalError error() {
+    Directions all;
+    all.parameters = {Directions::kNoParameter};
+    for (std::size_t c = 0; c < components_; ++c) all.initial_states.push_back(c % 2 == 0 ? 1 : -1);
+    std::vector<T> saved(kTileLanes * row_);
+    std::vector<double> ends(kTileLanes * (1 + components_));
+    tile_.sensitivities(all, trajectory_, saved, ends);
+    return tile_.local_error(0);
+  }
+
+ private:
+  static constexpr std::size_t kMemoryBytes = std::size_t{1} << 26;
+  std::size_t components_, row_, trajectory_;
+  AdjointTile<T> tile_;
+};
 
 template <class T>
 UnresolvedDerivatives described(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs,
                                 std::size_t trajectory, const LocalError& error,
                                 const std::vector<LongStep<T>>& sample) {
-  UnresolvedDerivatives found{trajectory, error.t, error.h, error.error, 0};
+  UnresolvedDerivatives found{trajectory, error.t, error.h, error.error, std::fabs(error.h) / 4};
+  if (sample.empty()) return found;
   StepMaps<T> maps(problem, method(options.method), *rhs.function, sample);
-  found.stable_step = stable_step(maps, sample);
-  // Steps that are stable and too long all the same.
-  if (!(found.stable_step > 0) || found.stable_step >= std::fabs(error.h)) found.stable_step = std::fabs(error.h) / 4;
+  // Else they are stable, and too long all the same.
+  if (const double h = stable_step(maps, sample); h > 0 && h < std::fabs(error.h)) found.stable_step = h;
   return found;
 }
 
@@ -288,11 +306,15 @@ std::optional<UnresolvedDerivatives> find_unresolved(const Problem& problem, con
   StepMaps<T> maps(problem, tableau, *rhs.function, steps);
   const std::optional<std::size_t> unstable = find_unstable(maps, steps);
   if (!unstable) return {};
+  if (problem.rhs->components() >= kManyComponents) {
+    rhs.function->prepare_forward();
+    if (!rhs.function->pushes_forward()) return {};  // a transpose for each component and stage: longer than the solve
+  }
   const std::size_t trajectory = steps[*unstable].trajectory;
-  std::vector<LongStep<T>> sample;
-  const auto error = error_along(problem, options, rhs, target, common, trajectory, control, sample);
+  Along<T> along(problem, options, rhs, target, common, trajectory, control);
+  const LocalError error = along.error();
   if (!(error.error > UnresolvedDerivatives::kMostError)) return {};
-  return described(problem, options, rhs, trajectory, error, sample);
+  return described(problem, options, rhs, trajectory, error, along.sample());
 }
 
 template <class T>
@@ -300,9 +322,8 @@ UnresolvedDerivatives describe_unresolved(const Problem& problem, const Options&
                                           const DifferentiableRhs<T>& rhs, CpuTarget target,
                                           const detail::CommonSteps& common, std::size_t trajectory,
                                           const LocalError& error, const RunControl& control) {
-  std::vector<LongStep<T>> sample;
-  error_along(problem, options, rhs, target, common, trajectory, control, sample);
-  return described(problem, options, rhs, trajectory, error, sample);
+  const Along<T> along(problem, options, rhs, target, common, trajectory, control);
+  return described(problem, options, rhs, trajectory, error, along.sample());
 }
 
 template class LongSteps<float>;

@@ -213,9 +213,12 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, error.data());
     }
     for (std::size_t at = 0; at < size; ++at) {
-      if (std::fabs(y1[at]) <= largest[at]) continue;  // what does not grow does no harm
-      largest[at] = y1[at] == y1[at] ? std::fabs(y1[at]) : std::numeric_limits<T>::infinity();
-      const T off = error[at] == error[at] ? std::fabs(error[at]) : std::numeric_limits<T>::infinity();
+      // What does not grow does no harm; lanes that stay where they are may be anything.
+      if (std::fabs(y1[at]) <= largest[at] || ((step.accepted >> (at % kTileLanes)) & 1) == 0) continue;
+      const bool overflows = !std::isfinite(y1[at]) || !std::isfinite(error[at]);
+      if (overflows && !(std::isfinite(y[at]) && std::isfinite(k[at]))) continue;
+      if (!overflows) largest[at] = std::fabs(y1[at]);
+      const T off = overflows ? std::numeric_limits<T>::infinity() : std::fabs(error[at]);
       if (off <= largest_error[at]) continue;
       largest_error[at] = off;
       error_steps[at] = static_cast<std::uint32_t>(index);
@@ -295,6 +298,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         const std::size_t at = row * kTileLanes + lane;
         y[at] = y_next[at];
         k[at] = next[at];
+        if (estimates && anew && std::fabs(y[at]) > largest[at]) largest[at] = std::fabs(y[at]);
       }
     }
   }
@@ -313,10 +317,9 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       for (std::size_t c = 0; c < n; ++c) {
         const auto value = static_cast<double>(largest[place(c)]), off = static_cast<double>(largest_error[place(c)]);
         if (value <= kRoundings * of_direction) continue;
-        const double relative =
-            std::isfinite(off) && std::isfinite(value) ? off / value : std::numeric_limits<double>::infinity();
+        if (!(off > found.error * value)) continue;
         const TileStep& step = steps_[error_steps[place(c)]];
-        if (relative > found.error) found = {relative, step.t[lane], step.h[lane]};
+        found = {off / value, step.t[lane], step.h[lane]};
       }
     }
   }

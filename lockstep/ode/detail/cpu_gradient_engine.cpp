@@ -177,6 +177,7 @@ class Engine final : public GradientEngine {
     if (!slot) {
       slot = std::make_unique<Worker>(problem_, options_, rhs_, plan_.target, bytes_of_thread(), row());
       choose_sample(*slot);
+      if (gradient_options_.check_steps) slot->tile.note_long_steps();
     }
     return *slot;
   }

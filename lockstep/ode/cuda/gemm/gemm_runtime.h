@@ -88,7 +88,7 @@ class GemmRuntime {
 };
 
 // The component's entry for this engine.
-inline constexpr int kGemmRuntimeVersion = 4;
+inline constexpr int kGemmRuntimeVersion = 5;
 inline constexpr const char* kGemmRuntimeEntry = "lockstep_cuda_gemm";
 using GemmRuntimeEntry = GemmRuntime* (*)(int version);
 
