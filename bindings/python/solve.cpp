@@ -108,7 +108,7 @@ std::filesystem::path write_file(const std::filesystem::path& path, bool overwri
   ode::ResultWriter writer(path, setup.problem, setup.options.precision, std::move(metadata), existing);
   const ode::Summary run = fill(writer);
   if (keep == KeepEarlier::if_stopped && is_there && run.count_of[static_cast<std::size_t>(ode::Status::cancelled)] > 0)
-    return writer.leave(cli::describe_run(run));
+    return writer.leave(cli::describe_run(run), true);
   writer.finish(cli::describe_run(run));
   return path;
 }

@@ -79,7 +79,7 @@ GivenEnds given_ends(const ode::Problem& problem, const ode::Options& options, s
   one.impulses.clear();
   one.first_impulse.clear();
   ends.stops = stops();
-  ends.impulses = of_both - ends.stops;
+  ends.impulses = std::max<std::int64_t>(0, of_both - ends.stops);
   return ends;
 }
 

@@ -307,7 +307,9 @@ file = "near.h5"
         before = sorted(path.name for path in self.folder.iterdir())
         for number, code in ((signal.SIGTERM, -15), (signal.SIGINT, -2)):
             environment = {**os.environ, "PATH": f"{self.path('bin')}:{os.environ['PATH']}", "TMPDIR": str(self.folder)}
-            process = subprocess.Popen([TOOL, "plot", "lorenz.h5"], cwd=self.folder, env=environment)
+            process = subprocess.Popen(  # a background job of a shell ignores SIGINT, and so would what it starts
+                    [TOOL, "plot", "lorenz.h5"], cwd=self.folder, env=environment,
+                    preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in (signal.SIGINT, signal.SIGTERM)])
             self.addCleanup(process.kill)
             deadline = time.monotonic() + 60
             while not list(self.folder.glob("lockstep-plot-*/log.txt")):

@@ -60,11 +60,6 @@ TrajectoryTable joined(TrajectoryTable table, TrajectoryTable more, const std::s
         where, more.sigma.empty() ? "no standard deviations" : "standard deviations",
         table.sigma.empty() ? "none, as the data to train on" : "those of each number, as the data to train on have");
   }
-  // Names of all or of none: of what has none its numbers.
-  if (table.names.empty() != more.names.empty()) {
-    TrajectoryTable& unnamed = table.names.empty() ? table : more;
-    for (std::size_t i = 0; i < unnamed.trajectories(); ++i) unnamed.names.push_back(unnamed.name(i));
-  }
   const auto append = [&](auto member) {
     auto& to = table.*member;
     const auto& from = more.*member;

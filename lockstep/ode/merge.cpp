@@ -211,7 +211,7 @@ std::uintmax_t index_parts(std::span<const fs::path> paths, const fs::path& targ
   const StandardReading arithmetic;
   const PartSet set = plan_whole(paths, options.unfinished);
   check_target(set, target);
-  const fs::path folder = folder_behind(fs::absolute(target));
+  const fs::path folder = folder_behind(fs::absolute(target)).lexically_normal();
   std::vector<std::string> files;
   std::vector<std::int64_t> firsts;
   for (const EnsemblePart& part : set.parts) {

@@ -83,7 +83,9 @@ const StoredBefore& ResultWriter::stored_before() const { return chunks_->stored
 
 std::uintmax_t ResultWriter::open_bytes() const { return chunks_->open_bytes(); }
 
-std::filesystem::path ResultWriter::leave(const Attributes& attributes) { return chunks_->leave(attributes); }
+std::filesystem::path ResultWriter::leave(const Attributes& attributes, bool fill) {
+  return chunks_->leave(attributes, fill);
+}
 
 std::uintmax_t ResultWriter::finish(const Attributes& attributes) { return chunks_->finish(attributes); }
 

@@ -87,8 +87,9 @@ class ResultWriter : public SolutionSink {
   // Stores what is left, marks trajectories never committed as cancelled with NaN states, adds the attributes, and
   // gives the file its name. Throws Error (file). Returns the file's size in bytes.
   std::uintmax_t finish(const Attributes& attributes);
-  // Stores what is left and leaves the file unfinished as NAME.part, which it returns: quick, however much is open.
-  std::filesystem::path leave(const Attributes& attributes);
+  // Stores what is left and leaves the file unfinished as NAME.part, which it returns. Rows never committed are not
+  // written, which is quick however many there are; for who reads them all the same, `fill`: as finish() has them.
+  std::filesystem::path leave(const Attributes& attributes, bool fill = false);
 
  private:
   std::unique_ptr<ChunkWriter> chunks_;

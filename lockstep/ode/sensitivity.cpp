@@ -31,8 +31,7 @@ Directions all_directions(std::size_t components, std::size_t parameters) {
 }
 
 // take(tile, first trajectory, lanes, derivatives, ends) for each tile, from several threads at once; the last two are
-// AdjointTile::sensitivities()'. Returns whether they are unresolved in
-// some trajectory, the one where they are most.
+// AdjointTile::sensitivities()'. Returns whether they are unresolved in some trajectory, the one where they are most.
 template <class T, class Take>
 std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const Directions& directions,
                                                    const Options& options, const RunControl& control,

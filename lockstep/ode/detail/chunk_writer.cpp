@@ -125,9 +125,10 @@ std::uintmax_t ChunkWriter::finish(const Attributes& attributes) {
   });
 }
 
-std::filesystem::path ChunkWriter::leave(const Attributes& attributes) {
+std::filesystem::path ChunkWriter::leave(const Attributes& attributes, bool fill) {
   return guarded([&] {
     store_rest();
+    if (fill) fill_open_rows();
     return file_.leave(attributes);
   });
 }

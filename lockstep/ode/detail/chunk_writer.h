@@ -39,7 +39,7 @@ class ChunkWriter : public SolutionSink {
   const StoredBefore& stored_before() const { return file_.earlier(); }
   std::uintmax_t open_bytes() { return open_rows().size() * (row_elements_ + components_) * element_bytes_; }
   std::uintmax_t finish(const Attributes& attributes);
-  std::filesystem::path leave(const Attributes& attributes);
+  std::filesystem::path leave(const Attributes& attributes, bool fill);
 
  private:
   using Row = ResultChunk::Row;

@@ -61,10 +61,15 @@ void refuse_stale(const hdf5::File& index, const Counts& then, const Counts& now
 }  // namespace
 
 std::filesystem::path folder_behind(const std::filesystem::path& index) {
+  constexpr int kMostLinks = 16;
   std::error_code ignored;
-  if (!std::filesystem::is_symlink(index, ignored)) return index.parent_path();
-  const std::filesystem::path behind = std::filesystem::weakly_canonical(index, ignored);
-  return ignored ? index.parent_path() : behind.parent_path();
+  std::filesystem::path path = index;  // of a link to what is not there yet, too
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, ignored); ++links) {
+    const std::filesystem::path next = std::filesystem::read_symlink(path, ignored);
+    if (ignored) break;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path.parent_path();
 }
 
 std::vector<std::string> check_index(const hdf5::File& index) {
