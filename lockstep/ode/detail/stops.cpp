@@ -196,7 +196,8 @@ std::vector<double> stop_times(const Problem& problem, const Options& options) {
 
 std::optional<PassedJump> passed_jump(const Problem& problem, const Options& options, std::size_t most) {
   const StandardArithmetic arithmetic;
-  if (options.control != StepControl::fixed || problem.trajectories() == 0) return std::nullopt;
+  // Spans alone will do: of trajectories whose states are not known yet.
+  if (options.control != StepControl::fixed || !problem.rhs || problem.end_times.empty()) return std::nullopt;
   const detail::Stops stops(problem, options);
   const std::size_t spans =
       stops.differ() ? problem.trajectories() : std::max(problem.start_times.size(), problem.end_times.size());
