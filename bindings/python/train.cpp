@@ -115,8 +115,8 @@ struct Trained {
   cli::Judgement fit;
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
-  std::vector<std::string> left_out;  // notes on trajectories that were left out
-  std::optional<Error> failure;       // what ended it behind its first iteration
+  std::vector<std::string> solve_notes;
+  std::optional<Error> failure;  // what ended it behind its first iteration
 };
 
 // What `part` finds; nothing where it was stopped.
@@ -194,7 +194,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   trained.loss = loss_of_all.value_or(training.best_loss());
   trained.loss_text = task.loss_text() + (loss_of_all ? task.left_out_text() : task.watched_text() + task.best_text());
   trained.validation_loss = unless_stopped([&] { return task.final_validation_loss(best); }).value_or(std::nullopt);
-  trained.left_out = task.solve_notes();
+  trained.solve_notes = task.solve_notes();
   task.stop_when(nullptr);
   return trained;
 }
@@ -318,7 +318,7 @@ std::string lines_of(const Trained& trained, Source source) {
         cli::fit_notes(trained.fit.report)}) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
-  for (const std::string& note : trained.left_out) text += (text.empty() ? "note: " : "\nnote: ") + note;
+  for (const std::string& note : trained.solve_notes) text += (text.empty() ? "note: " : "\nnote: ") + note;
   for (const std::string& note : cli::note_lines(trained.uncertainty)) {
     const std::size_t at = text.find(note);
     if (at != std::string::npos) text.replace(at, note.size(), python::in_users_words(note, source));
@@ -364,7 +364,7 @@ nb::dict picture_of(const cli::Judgement& fit) {
 // What is amiss, for who looks at nothing but the result.
 std::vector<std::string> warnings_of(const Trained& trained) {
   std::vector<std::string> lines = trained.advice;
-  for (const auto& more : {trained.left_out, cli::fit_notes(trained.fit.report),
+  for (const auto& more : {trained.solve_notes, cli::fit_notes(trained.fit.report),
                            cli::note_lines(trained.uncertainty, cli::Notes::harms)}) {
     lines.insert(lines.end(), more.begin(), more.end());
   }
@@ -403,7 +403,7 @@ nb::tuple uncertainty_of(const Trained& trained, Source source) {
     if (!report.found.left_by_nets.empty()) left[report.names[i].c_str()] = report.found.left_by_nets[i];
   }
   std::vector<std::string> notes = report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report);
-  notes.insert(notes.begin(), trained.left_out.begin(), trained.left_out.end());
+  notes.insert(notes.begin(), trained.solve_notes.begin(), trained.solve_notes.end());
   return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
                         in_users_words(std::move(notes), source), left);
 }

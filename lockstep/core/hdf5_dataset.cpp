@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/core/detail/hdf5_call.h"
+#include "lockstep/core/detail/links.h"
 #include "lockstep/core/hdf5.h"
 
 namespace lockstep::hdf5 {
@@ -71,9 +72,7 @@ std::uintmax_t source_bytes(const std::string& name, std::int64_t dataset) {
   const std::vector<std::string> files = files_behind(name, dataset);
   if (files.empty()) return 0;
   // Beside the file itself, where the name is a link to it.
-  std::error_code unknown;
-  const std::filesystem::path given = name.substr(0, name.rfind(":/"));
-  const std::filesystem::path folder = std::filesystem::weakly_canonical(given, unknown).parent_path();
+  const std::filesystem::path folder = behind_links(name.substr(0, name.rfind(":/"))).parent_path();
   std::uintmax_t bytes = 0;
   for (const std::string& file : files) {
     std::error_code missing;

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lockstep/core/detail/links.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/temporary_names.h"
 #include "lockstep/core/text.h"
@@ -39,15 +40,6 @@ std::string reason(int error_number) { return std::generic_category().message(er
 [[noreturn]] void refuse_second_writer(const fs::path& target, const fs::path& unfinished) {
   fail(target, "another run that is writing it, as " + unfinished.string(), "one run at a time",
        "wait until it has ended, or choose another name");
-}
-
-// A link is followed, so that the file behind it is replaced and not the link.
-fs::path behind_links(fs::path path) {
-  for (int links = 0; links < 16 && fs::is_symlink(fs::symlink_status(path)); ++links) {
-    const fs::path next = fs::read_symlink(path);
-    path = next.is_absolute() ? next : path.parent_path() / next;
-  }
-  return path;
 }
 
 class Descriptor {
@@ -136,7 +128,7 @@ void PendingFile::check_target(const fs::path& asked_for) {
   if (asked_for.empty() || !asked_for.has_filename()) {
     fail(asked_for, "\"" + asked_for.string() + "\"", "a file name", "name a file to write");
   }
-  target_ = behind_links(asked_for);
+  target_ = behind_links(asked_for);  // the file there is replaced, and not the link
   const fs::file_status status = fs::status(target_, ignored);
   if (fs::is_directory(status)) fail(asked_for, "a folder", "a file name", "name a file inside it");
   if (fs::exists(status)) {

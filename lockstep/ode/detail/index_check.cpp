@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lockstep/core/detail/links.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/result_file.h"
@@ -60,17 +61,7 @@ void refuse_stale(const hdf5::File& index, const Counts& then, const Counts& now
 
 }  // namespace
 
-std::filesystem::path folder_behind(const std::filesystem::path& index) {
-  constexpr int kMostLinks = 16;
-  std::error_code ignored;
-  std::filesystem::path path = index;  // of a link to what is not there yet, too
-  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(path, ignored); ++links) {
-    const std::filesystem::path next = std::filesystem::read_symlink(path, ignored);
-    if (ignored) break;
-    path = next.is_absolute() ? next : path.parent_path() / next;
-  }
-  return path.parent_path();
-}
+std::filesystem::path folder_behind(const std::filesystem::path& index) { return behind_links(index).parent_path(); }
 
 std::vector<std::string> check_index(const hdf5::File& index) {
   if (!index.has_attribute(names::kIndexFiles)) return {};
