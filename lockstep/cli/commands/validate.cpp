@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -201,42 +202,31 @@ class Report {
   Precision precision_;
 };
 
-std::string json_text(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : shown(text)) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return quoted + "\"";
-}
-
 // What --bits finds, for programs: a verdict's keys where it has the same.
 std::string bits_json(const ode::ResultFile& a, const ode::ResultFile& b, const Comparison& comparison) {
-  const auto number = [](double value) { return std::isfinite(value) ? number_text(value) : std::string("null"); };
-  const auto count = [](std::size_t value) { return std::to_string(value); };
-  std::vector<std::pair<const char*, std::string>> members{
-      {"a", json_text(a.path().string())},
-      {"b", json_text(b.path().string())},
-      {"exit_code", std::to_string(comparison.same_bits() ? kSuccess : kDifferent)},
-      {"same_bits", comparison.same_bits() ? "true" : "false"},
-      {"numbers", count(comparison.state.numbers)},
-      {"different_numbers", count(comparison.state.different)},
-      {"different_trajectories", count(comparison.state.trajectories)},
-      {"different_end_states", count(comparison.end_state.trajectories)},
-      {"different_end_times", count(comparison.different_end_time)},
-      {"different_steps", count(comparison.different_counts)},
-      {"other_status_trajectories", count(comparison.different_status)},
-      {"unfinished_trajectories", count(comparison.unfinished)},
-      {"largest_absolute", number(comparison.state.max_absolute)},
-      {"largest_relative", number(comparison.state.max_relative)}};
-  if (comparison.events) members.push_back({"different_events", count(comparison.events->trajectories)});
-  std::string differences;
+  using nlohmann::json;
+  const auto number = [](double value) { return std::isfinite(value) ? json(value) : json(nullptr); };
+  json result{{"a", a.path().string()},
+              {"b", b.path().string()},
+              {"exit_code", comparison.same_bits() ? kSuccess : kDifferent},
+              {"same_bits", comparison.same_bits()},
+              {"numbers", comparison.state.numbers},
+              {"different_numbers", comparison.state.different},
+              {"different_trajectories", comparison.state.trajectories},
+              {"different_end_states", comparison.end_state.trajectories},
+              {"different_end_times", comparison.different_end_time},
+              {"different_steps", comparison.different_counts},
+              {"other_status_trajectories", comparison.different_status},
+              {"unfinished_trajectories", comparison.unfinished},
+              {"largest_absolute", number(comparison.state.max_absolute)},
+              {"largest_relative", number(comparison.state.max_relative)},
+              {"differences", json::array()}};
+  if (comparison.events) result["different_events"] = comparison.events->trajectories;
   for (const FieldDifference& field : comparison.fields) {
-    differences += (differences.empty() ? "" : ", ") + ("{\"field\": " + json_text(field.field)) +
-                   ", \"a\": " + json_text(field.a) + ", \"b\": " + json_text(field.b) + "}";
+    result["differences"].push_back({{"field", field.field}, {"a", field.a}, {"b", field.b}});
   }
-  members.push_back({"differences", "[" + differences + "]"});
-  std::string text;
-  for (const auto& [name, value] : members)
-    text += std::string(text.empty() ? "{" : ",") + "\n  \"" + name + "\": " + value;
-  return text + "\n}";
+  // Names may hold any bytes; JSON holds UTF-8.
+  return result.dump(2, ' ', false, json::error_handler_t::replace);
 }
 
 // Of files whose problems are kept otherwise, which of them keeps one that it was not solved with.
