@@ -21,7 +21,7 @@ std::string advice_on(ode::Status status, const ode::Options& options, HasResets
       return std::string("steps fell below the spacing of time itself: ") +
              (resets == HasResets::yes
                   ? "resets may follow each other ever faster there, as the bounces of a ball that "
-                    "comes to rest, or the solution may end"
+                    "comes to rest or a switch whose thresholds for on and off leave no gap, or the solution may end"
                   : "the solution may end there");
     case ode::Status::not_finite:
       return std::string("the right-hand side or the state became NaN or infinite") +

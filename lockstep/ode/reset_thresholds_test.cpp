@@ -250,6 +250,80 @@ TEST(ResetThresholds, crossings_of_a_moving_threshold_are_counted_once) {
   }
 }
 
+// A heater without a gap between its thresholds: turned off where it gets warm, its room cools at once. What turns it
+// on there is not missed for roundings, whichever side of the threshold they tell: no time passes between the two.
+TEST(ResetThresholds, a_switch_without_a_gap_ends_where_it_chatters) {
+  Problem problem;
+  problem.rhs = function<2>("room", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = -0.1f * (u[0] - 10) + 3 * u[1];
+    du[1] = 0 * u[1];
+  });
+  for (int i = 0; i < 60; ++i) {
+    for (const double u : {12 + 0.113 * i, 1.0}) problem.initial_states.push_back(u);
+  }
+  problem.end_times = {30};
+  const Rhs warmth = event_function<2>("warmth", [](auto, const auto& u, const auto&) { return u[0] - 19; });
+  const auto heater = [](int on) {
+    return function<2>(on != 0 ? "heat" : "cool", [=](auto, const auto& u, const auto&, auto& next) {
+      next[0] = u[0];
+      next[1] = 0 * u[1] + on;
+    });
+  };
+  problem.resets = {{warmth, heater(1), Direction::falling}, {warmth, heater(0), Direction::rising}};
+  for (const Precision precision : {Precision::f64, Precision::f32}) {
+    const Solution solution = solve(problem, tight(precision));
+    expect_same(solution, solve_reference(problem, tight(precision)), "chattering");
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      EXPECT_EQ(solution.record(i).status, Status::step_too_small) << i;
+      // T = 40 - (40 - T0) exp(-t / 10).
+      const double expected = 10 * std::log((40 - problem.initial_states[2 * i]) / 21);
+      EXPECT_NEAR(solution.record(i).end_time, expected, precision == Precision::f64 ? 1e-7 : 1e-4) << i;
+      EXPECT_NEAR(solution.end_state(i, 0), 19, precision == Precision::f64 ? 1e-9 : 1e-4) << i;
+    }
+  }
+}
+
+// Each bounce is a landing and a take-off, which a reset of its own counts: the floor's function rises at once.
+TEST(ResetThresholds, what_one_reset_turns_back_strikes_the_other_of_its_function) {
+  Problem problem = balls(60);
+  problem.initial_states.clear();
+  for (int i = 0; i < 60; ++i) {
+    for (const double u : {0.5 + 0.03 * i, std::sin(i), 0.0, 0.0}) problem.initial_states.push_back(u);
+  }
+  problem.parameters.assign(60, 0.9);
+  problem.end_times = {3};
+  problem.save_times = {3};
+  for (const double floor : {0.0, 0.3}) {
+    const Rhs above = testing::height(static_cast<float>(floor));
+    problem.resets = {{above,
+                       function<4, 1>("land",
+                                      [](auto, const auto& u, const auto& p, auto& next) {
+                                        next[0] = u[0];
+                                        next[1] = -p[0] * u[1];
+                                        next[2] = u[2] + 1;
+                                        next[3] = u[3];
+                                      }),
+                       Direction::falling},
+                      {above,
+                       function<4, 1>("take off",
+                                      [](auto, const auto& u, const auto&, auto& next) {
+                                        for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+                                        next[3] = u[3] + 1;
+                                      }),
+                       Direction::rising}};
+    for (const Precision precision : {Precision::f64, Precision::f32}) {
+      const Solution solution = solve(problem, tight(precision));
+      expect_same(solution, solve_reference(problem, tight(precision)), "landings and take-offs");
+      for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+        ASSERT_EQ(solution.record(i).status, Status::success) << i;
+        EXPECT_GE(solution.end_state(i, 2), 2) << i;
+        EXPECT_EQ(solution.end_state(i, 3), solution.end_state(i, 2)) << i;
+        EXPECT_GT(solution.end_state(i, 0), floor) << i;
+      }
+    }
+  }
+}
+
 // Noon and midnight, by a function that leaps back at midnight: what it leaps to is no rounding of 0.
 TEST(ResetThresholds, a_function_that_leaps_is_seen_each_time) {
   Problem problem = balls(1);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "lockstep/ode/cpu/solve_context.h"
@@ -40,6 +41,7 @@ class ResetTile {
       : context_(context), tile_(tile), records_(records), values_(context.resets.empty() ? 0 : kTileLanes) {
     for (auto* sides : {&sides_, &staged_}) sides->resize(count() * kTileLanes);
     ways_.resize(count() * kTileLanes);
+    struck_at_.resize(count() * kTileLanes);
     for (auto* numbers : {&found_, &left_}) numbers->resize(count() * kTileLanes);
   }
 
@@ -51,20 +53,23 @@ class ResetTile {
   void start(const TileState<T>& staged) {
     const bool in_place = &staged == &tile_;
     std::vector<Side>& sides = in_place ? sides_ : staged_;
-    if (in_place) std::fill_n(struck_, kTileLanes, std::uint64_t{0});
+    if (in_place) std::ranges::fill(struck_at_, kNever);
     for (std::size_t i = 0; i < count(); ++i) {
       evaluate(i, staged.t, staged.y.data(), staged);
       for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(value(lane));
     }
   }
   void install(int staged, int lane) {
-    struck_[lane] = 0;
-    for (std::size_t i = 0; i < count(); ++i) sides_[at(i, lane)] = staged_[at(i, staged)];
+    for (std::size_t i = 0; i < count(); ++i) {
+      sides_[at(i, lane)] = staged_[at(i, staged)];
+      struck_at_[at(i, lane)] = kNever;
+    }
   }
   void move(int from, int to) {
-    struck_[to] = struck_[from];
-    struck_times_[to] = struck_times_[from];
-    for (std::size_t i = 0; i < count(); ++i) sides_[at(i, to)] = sides_[at(i, from)];
+    for (std::size_t i = 0; i < count(); ++i) {
+      sides_[at(i, to)] = sides_[at(i, from)];
+      struck_at_[at(i, to)] = struck_at_[at(i, from)];
+    }
   }
 
   // Evaluates at the end of the accepted steps and, where the tile's scratch estimates the states, in the middle.
@@ -117,16 +122,15 @@ class ResetTile {
     }
     return striking;
   }
-  // Whether that reset has changed the lane at time t, where it stands.
-  bool has_struck(int reset, int lane, double t) const {
-    return struck_times_[lane] == t && ((struck_[lane] >> reset) & 1) != 0;
+  // Whether that reset, which strikes at t, does so without time between it and its last time.
+  bool piles_up(int reset, int lane, double t, double smallest_step) const {
+    const std::size_t place = at(static_cast<std::size_t>(reset), lane);
+    const Side& side = sides_[place];
+    return detail::piles_up(side.on_threshold() ? ways_[place].look.side_where_cut(side) : side, struck_at_[place],
+                            tile_.t[lane], t, smallest_step);
   }
   // Lanes that come to rest on a threshold where the step begins.
   LaneMask resting() const { return resting_; }
-  // Whether the lane's step begins on the threshold of a reset.
-  bool on_threshold(int reset, int lane) const {
-    return sides_[at(static_cast<std::size_t>(reset), lane)].on_threshold();
-  }
 
   // Of lanes whose steps nothing cut short.
   void keep_ends(LaneMask lanes) {
@@ -169,23 +173,12 @@ class ResetTile {
       ended |= over;
       changing = choose_next(changing & ~over, striking, used);
     }
-    for (std::size_t i = 0; i < count(); ++i) {
-      for_lanes(lanes & ~ended, [&](int lane) {
-        Side& side = sides_[at(i, lane)];
-        const T left = left_[at(i, lane)];
-        const bool found = searched[static_cast<std::size_t>(lane)] == static_cast<int>(i);
-        const T untold = found ? ways_[at(i, lane)].search.untold() : 0;
-        side = (used[lane] >> i) & 1 ? side.behind_own(found_[at(i, lane)], left, untold) : side.behind_other(left);
-      });
-    }
-    for_lanes(lanes, [&](int lane) {
-      struck_[lane] = used[lane] | (struck_times_[lane] == tile_.t[lane] ? struck_[lane] : 0);
-      struck_times_[lane] = tile_.t[lane];
-    });
+    for_lanes(lanes & ~ended, [&](int lane) { leave(lane, searched[static_cast<std::size_t>(lane)], used[lane]); });
     return ended;
   }
 
  private:
+  static constexpr double kNever = std::numeric_limits<double>::quiet_NaN();
   using Side = detail::ResetSide<T>;
   using Look = detail::ThresholdLook<T>;
   struct Way {  // of one reset through a step
@@ -298,6 +291,27 @@ class ResetTile {
     }
   }
 
+  // Behind changes of a lane's state: by the resets `used`, of which a search had found `searched`.
+  void leave(int lane, int searched, std::uint64_t used) {
+    const auto is_used = [&](std::size_t i) { return ((used >> i) & 1) != 0; };
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (!is_used(i)) continue;
+      const std::size_t place = at(i, lane);
+      const T untold = searched == static_cast<int>(i) ? ways_[place].search.untold() : 0;
+      sides_[place] = sides_[place].behind_own(found_[place], left_[place], untold);
+      struck_at_[place] = tile_.t[lane];
+    }
+    for (std::size_t i = 0; i < count(); ++i) {
+      if (is_used(i)) continue;
+      Side& side = sides_[at(i, lane)];
+      const T left = left_[at(i, lane)];
+      std::size_t twin = 0;
+      while (twin < count() && !(is_used(twin) && side.has_twin(sides_[at(twin, lane)], left, left_[at(twin, lane)])))
+        ++twin;
+      side = twin < count() ? side.behind_twin(sides_[at(twin, lane)]) : side.behind_other(left);
+    }
+  }
+
   // The resets that strike lanes of `changing`.
   void apply(LaneMask changing, const Striking& striking, std::uint64_t* used) {
     for (std::size_t i = 0; i < count(); ++i) {
@@ -348,9 +362,8 @@ class ResetTile {
   std::vector<Way> ways_;             // [reset][lane]
   LaneMask resting_ = 0;
   std::vector<ResetChange>* changes_ = nullptr;
-  std::uint64_t struck_[kTileLanes] = {};  // which resets have changed it at this time:
-  double struck_times_[kTileLanes] = {};
-  std::vector<T> found_, left_;  // [reset][lane]: its value before its own change, behind the last one
+  std::vector<double> struck_at_;  // [reset][lane]: when it struck last
+  std::vector<T> found_, left_;    // [reset][lane]: its value before its own change, behind the last one
 };
 
 }  // namespace lockstep::ode::cpu

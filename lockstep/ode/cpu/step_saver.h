@@ -282,10 +282,8 @@ class StepSaver {
   }
   // Whether the reset that strikes at t follows its last time without time between them.
   bool piles_up(int lane, double t) const {
-    if (t == tile_.t[lane]) return resets_.has_struck(striking_[static_cast<std::size_t>(lane)], lane, t);
-    return resets_.on_threshold(striking_[static_cast<std::size_t>(lane)], lane) &&
-           std::fabs(t - tile_.t[lane]) <=
-               scalar::smallest_step<ScalarLane<double>>(tile_.t[lane], records_[lane].t_end);
+    return resets_.piles_up(striking_[static_cast<std::size_t>(lane)], lane, t,
+                            scalar::smallest_step<ScalarLane<double>>(tile_.t[lane], records_[lane].t_end));
   }
   // Where resets come first; the event's lanes are `stopped`. Returns the lanes that either stops.
   LaneMask locate_resets(LaneMask inside, LaneMask stopped) {

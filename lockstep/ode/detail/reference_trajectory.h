@@ -410,8 +410,7 @@ class ReferenceTrajectory {
 
   // Whether a reset that strikes at t follows its last time without time between them.
   bool piles_up(const ResettingFunction& reset, double t) const {
-    if (t == t_) return reset.struck_at == t;
-    return reset.side.on_threshold() && std::fabs(t - t_) <= scalar::smallest_step<D>(t_, t_end_);
+    return detail::piles_up(reset.cut, reset.struck_at, t_, t, scalar::smallest_step<D>(t_, t_end_));
   }
 
   // At a time at which the state changes at once: by reset `striking`, or, where that is none, it has by impulses. The
@@ -443,10 +442,17 @@ class ReferenceTrajectory {
     }
     g_ = g;
     for (std::size_t i = 0; i < count; ++i) {
+      if (!used[i]) continue;
       ResetSide<T>& side = resets_[i].side;
-      const T untold = i == searched ? resets_[i].untold : 0;
-      side = used[i] ? side.behind_own(found[i], left[i], untold) : side.behind_other(left[i]);
-      if (used[i]) resets_[i].struck_at = t_;
+      side = side.behind_own(found[i], left[i], i == searched ? resets_[i].untold : 0);
+      resets_[i].struck_at = t_;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (used[i]) continue;
+      ResetSide<T>& side = resets_[i].side;
+      std::size_t twin = 0;
+      while (twin < count && !(used[twin] && side.has_twin(resets_[twin].side, left[i], left[twin]))) ++twin;
+      side = twin < count ? side.behind_twin(resets_[twin].side) : side.behind_other(left[i]);
     }
     return false;
   }

@@ -24,13 +24,19 @@ struct ResetSide {
   T noise = -1;   // on the threshold: values up to this tell none either; elsewhere negative
   T largest = 0;  // of its values where steps began and ended
   T from = 0;     // where its own reset has just left it on the threshold: a value on the side from which it came
+  T came = 0;     // where another reset of the same function has: a value on the side to which it came
+  int turns = 0;  // likewise: how many, one upon the other, have turned it back at once before
+  T end = 0;      // its value where the last step ended, before what cut that short
 
   bool on_threshold() const { return noise >= 0; }
 
   static ResetSide at_start(T value) { return ResetSide{.largest = std::fabs(value)}.at(value); }
-  void see_end(T value) { largest = std::fmax(largest, std::fabs(value)); }
-  ResetSide on(T within) const { return {0, within, largest}; }
-  ResetSide off(T value) const { return {value, -1, largest}; }
+  void see_end(T value) {
+    largest = std::fmax(largest, std::fabs(value));
+    end = value;
+  }
+  ResetSide on(T within) const { return {.noise = within, .largest = largest, .end = end}; }
+  ResetSide off(T value) const { return {.before = value, .largest = largest, .end = end}; }
   // Whether another change of the state, which left that value, carries it over the threshold.
   bool is_struck(TerminalEvent::Direction direction, T left) const {
     return !(std::fabs(left) <= noise) && crosses(direction, before, left);
@@ -46,14 +52,39 @@ struct ResetSide {
     if (!tells_none) return at(left);
     ResetSide side = on(4 * std::fmax(std::fabs(left), untold));
     side.from = before;
+    side.turns = turned_at_once() ? turns : 0;
     return side;
   }
   // Behind another change of the state.
   ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? on(noise) : at(left); }
+  // Behind another reset, which is `struck` now, of the same function as its values tell: one for each direction. That
+  // one has crossed the threshold, and leaves this one on it: where it turns the function back, this one strikes.
+  bool has_twin(const ResetSide& struck, T left, T struck_left) const {
+    return struck.from != 0 && struck.end == end && struck_left == left && (end != 0 || before == struck.from);
+  }
+  ResetSide behind_twin(const ResetSide& struck) const {
+    ResetSide side = on(struck.noise);
+    side.came = std::copysign(std::numeric_limits<T>::min(), -struck.from);
+    side.turns = struck.turns + 1;
+    return side;
+  }
+  // Of one that strikes: whether that is where the step begins, as the other had turned the function back.
+  bool turned_at_once() const { return came != 0 && before == came; }
 
  private:
   ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
 };
+
+// Whether a reset that strikes at `now`, from that side in a step that begins at t, follows its last time, `struck_at`,
+// without time between them: by time itself, or as it and others have turned its function back at once time and again,
+// for which float32's states take longer than times need.
+template <class T>
+bool piles_up(const ResetSide<T>& side, double struck_at, double t, double now, double smallest_step) {
+  constexpr int kTurns = 16;
+  if (now == t) return struck_at == now;
+  if (!side.on_threshold()) return false;
+  return side.came == 0 ? std::fabs(now - t) <= smallest_step : side.turned_at_once() && side.turns >= kTurns;
+}
 
 // A function just behind time t, where rounding does not resolve times; equations in float32 round t as well. What time
 // alone changes in it is taken for a line as far as that: rounded times would move it by more than the state does, and
@@ -148,12 +179,12 @@ class ThresholdLook {
   int next() const { return next_; }
   void see(const ResetSide<T>& from, TerminalEvent::Direction direction, T value, T at_end) {
     if (side_ == 0) {
-      if (std::fabs(value) > from.noise) leave(direction, value, at_end);
+      if (std::fabs(value) > from.noise) leave(from, direction, value, at_end);
       // Away from where it came, as if its reset had not turned it back: one more look tells whether it has.
       passes_ = side_ != 0 && from.from != 0 && (side_ < 0) != (from.from < 0);
       ++next_;
       if (passes_ && next_ == kLooks) see_passing(from.noise, at_end);
-      if (side_ != 0 && !passes_) next_ = found_ ? (low_ + high_) / 2 : kLooks;
+      if (side_ != 0 && !passes_) next_ = found_ && !told_ ? (low_ + high_) / 2 : kLooks;
     } else if (passes_) {
       see_passing(from.noise, value);
     } else {
@@ -177,15 +208,26 @@ class ThresholdLook {
   }
   // Of a step that nothing cuts short.
   ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
-    return side_ == 0 ? from.on(from.noise) : from.off(at_end);
+    if (side_ != 0) return from.off(at_end);
+    ResetSide<T> side = from.on(from.noise);
+    side.came = from.came;
+    return side;
   }
 
  private:
-  void leave(TerminalEvent::Direction direction, T value, T at_end) {
+  void leave(const ResetSide<T>& from, TerminalEvent::Direction direction, T value, T at_end) {
     side_ = below_ = value;
     found_ = crosses(direction, value, at_end);
     low_ = next_;
     above_ = at_end;
+    if (!crosses(direction, from.came, value)) return;
+    // Turned back by the reset that has just let it cross: it crosses where the step begins, or so near that roundings
+    // do not tell.
+    side_ = below_ = from.came;
+    found_ = told_ = true;
+    low_ = -1;
+    high_ = next_;
+    above_ = value;
   }
 
   // `value` is found 8 times as far on as the one that told the side. Of r x + q x^2 there the first is r x + q x^2,
@@ -199,7 +241,7 @@ class ThresholdLook {
   }
 
   int next_ = 0, low_ = 0, high_ = kLooks;
-  bool found_ = false, passes_ = false, rests_ = false;
+  bool found_ = false, passes_ = false, rests_ = false, told_ = false;
   T side_ = 0, below_ = 0, above_ = 0;
 };
 
