@@ -152,26 +152,49 @@ const char* outcome_text(agreement::Outcome outcome) {
   return "undecided";
 }
 
+// What was found. The text of its evidence, which has numbers of each save point, is made for who asks.
+class Judged {
+ public:
+  Judged(std::string a, std::string b, agreement::Verdict verdict)
+      : a_(std::move(a)), b_(std::move(b)), verdict_(std::move(verdict)) {}
+
+  const char* outcome() const { return outcome_text(verdict_.outcome); }
+  bool same_bits() const { return verdict_.same_bits; }
+  const std::string& sentence() const { return verdict_.sentence; }
+  const std::vector<std::string>& reasons() const { return verdict_.reasons; }
+  std::string json() const {
+    const nb::gil_scoped_release others_may_run;
+    return agreement::verdict_json(a_, b_, verdict_);
+  }
+
+ private:
+  std::string a_, b_;
+  agreement::Verdict verdict_;
+};
+
 nb::tuple validate(const nb::object& first, const nb::object& second, std::optional<double> lyapunov,
                    const std::optional<std::filesystem::path>& report) {
   GivenSide a(first), b(second);
   agreement::Verdict verdict;
-  std::string json;
   std::optional<std::filesystem::path> page;
   const nb::object stopped = run_watched(nb::none(), [&](const RunControl& control) {
     agreement::Settings settings;
     settings.lyapunov = lyapunov;
     verdict = judge(a, b, settings, control);
-    json = agreement::verdict_json(a.open("a"), b.open("b"), verdict);
     if (report) page = agreement::write_report(*report, a.open("a"), b.open("b"), verdict);
   });
-  return nb::make_tuple(outcome_text(verdict.outcome), verdict.same_bits, verdict.sentence, verdict.reasons, json, page,
-                        stopped);
+  return nb::make_tuple(Judged(a.open("a").name(), b.open("b").name(), std::move(verdict)), page, stopped);
 }
 
 }  // namespace
 
 void bind_agreement(nb::module_& module) {
+  nb::class_<Judged>(module, "Judged")
+      .def_prop_ro("outcome", &Judged::outcome)
+      .def_prop_ro("same_bits", &Judged::same_bits)
+      .def_prop_ro("sentence", &Judged::sentence)
+      .def_prop_ro("reasons", &Judged::reasons)
+      .def("json", &Judged::json);
   module.def("validate", &validate, nb::arg("a"), nb::arg("b"), nb::arg("lyapunov").none(), nb::arg("report").none());
 }
 

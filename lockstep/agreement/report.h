@@ -20,5 +20,7 @@ std::filesystem::path write_report(const std::filesystem::path& folder, const En
 // An object with "outcome" ("agree", "disagree", "undecided"), "same_bits", "sentence", "reasons", "differences" of
 // how the two were made and, where there is any, "evidence": numbers of each tier. Infinities are null.
 std::string verdict_json(const Ensemble& a, const Ensemble& b, const Verdict& verdict);
+// The same of solutions of these names, which need no longer be there.
+std::string verdict_json(const std::string& a, const std::string& b, const Verdict& verdict);
 
 }  // namespace lockstep::agreement

@@ -88,10 +88,14 @@ json evidence_json(const Evidence& evidence) {
 }  // namespace
 
 std::string verdict_json(const Ensemble& a, const Ensemble& b, const Verdict& verdict) {
+  return verdict_json(a.name(), b.name(), verdict);
+}
+
+std::string verdict_json(const std::string& a, const std::string& b, const Verdict& verdict) {
   constexpr const char* kWords[] = {"agree", "disagree", "undecided"};
   json result;
-  result["a"] = a.name();
-  result["b"] = b.name();
+  result["a"] = a;
+  result["b"] = b;
   result["outcome"] = kWords[static_cast<int>(verdict.outcome)];
   result["exit_code"] = exit_code(verdict.outcome);
   result["same_bits"] = verdict.same_bits;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -23,19 +24,27 @@ class Verdict:
     sentence : str
         The verdict in words; ``reasons`` is a list of why.
     evidence : dict
-        The numbers it rests on, as ``lockstep validate --json`` prints them.
+        The numbers it rests on, as ``lockstep validate --json`` prints them; made when first asked for.
     page : Path or None
         The report, where one was asked for.
     """
 
-    def __init__(self, outcome: str, same_bits: bool, sentence: str, reasons: list[str], numbers: str,
-                 page: Optional[Path]):
-        self.outcome = outcome
-        self.same_bits = same_bits
-        self.sentence = sentence
-        self.reasons = reasons
-        self.evidence: dict[str, Any] = json.loads(numbers)
+    def __init__(self, judged: _lockstep.Judged, page: Optional[Path]):
+        self.outcome: str = judged.outcome
+        self.same_bits: bool = judged.same_bits
+        self.sentence: str = judged.sentence
+        self.reasons: list[str] = judged.reasons
         self.page = page
+        self._judged: Any = judged
+
+    @cached_property
+    def evidence(self) -> dict[str, Any]:
+        numbers: dict[str, Any] = json.loads(self._judged.json())
+        return numbers
+
+    # Pickled and copied, a verdict is its words and numbers.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "evidence": self.evidence, "_judged": None}
 
     def __bool__(self) -> bool:
         return self.outcome == "agree"

@@ -1,5 +1,10 @@
 """Verdicts from Python, over memory and files."""
 
+import copy
+import pickle
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -104,3 +109,29 @@ def test_files_that_are_no_results_are_errors(tmp_path):
     (tmp_path / "a.h5").write_text("nothing")
     with pytest.raises(lockstep.FileError):
         lockstep.validate(tmp_path / "a.h5", tmp_path / "a.h5")
+
+
+def test_the_evidence_is_made_when_asked_for(tmp_path):
+    a, b = solve(), changed(tmp_path / "b.h5", rounded_up)
+    verdict, other = lockstep.validate(a, b), lockstep.validate(a, b)
+    assert "evidence" not in vars(verdict)
+    (tmp_path / "b.h5").unlink()  # what was found needs no file
+    assert len(verdict.evidence["evidence"]["over_time"]["time"]) == 51 and verdict.evidence["b"] == "b.h5"
+    assert verdict.evidence is verdict.evidence
+    for kept in (copy.copy(other), copy.deepcopy(other), pickle.loads(pickle.dumps(other))):
+        assert kept.evidence == verdict.evidence and kept.sentence == verdict.sentence and bool(kept) == bool(verdict)
+
+
+def test_many_save_points_take_no_kilobytes_each():
+    program = """
+import resource
+import lockstep
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+points = 300_001
+solution = lockstep.solve("lorenz", [1, 0, 0], (0, 1), points, precision="f64", threads=1)
+before = peak()
+assert lockstep.validate(solution, solution).same_bits
+print((peak() - before) / points)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 1000
