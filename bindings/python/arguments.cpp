@@ -1,5 +1,8 @@
 #include "bindings/python/arguments.h"
 
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -43,6 +46,18 @@ std::optional<cli::EnsembleValues> ensemble_values(std::optional<Given>& given, 
   if (dimensions == 2) return Values{Values::Rows{std::move(values), rows, columns}, name};
   throw Error(ErrorKind::invalid_argument,
               {name, std::to_string(dimensions) + " dimensions", "one, shared by all trajectories, or two", {}});
+}
+
+// Where the text of a dict has a number in the place of this column.
+void put_in_place(GivenColumn column, cli::ProblemFile& file) {
+  using Values = cli::EnsembleValues;
+  std::optional<Values>& dict = column.of == "u0"           ? file.ensemble.initial_state
+                                : column.of == "parameters" ? file.ensemble.parameters
+                                                            : file.time.span;
+  auto& [names, columns] = std::get<Values::Named>(dict.value().source);
+  const auto place = static_cast<std::size_t>(std::ranges::find(names, column.name) - names.begin());
+  const std::size_t rows = column.values.size();
+  columns.at(place).source = Values::Rows{std::move(column.values), rows, 1};
 }
 
 // Rows of save points, one for each of so many trajectories; more are left out only where their number was asked for.
@@ -101,7 +116,15 @@ Arguments read_arguments(const nb::dict& given, nb::handle numbers) {
   const auto read = [&](const char* name) {
     return given.contains(name) ? std::optional(read_given(name, given[name], numbers)) : std::nullopt;
   };
-  return {read("u0"), read("parameters"), read("t_span"), read("save_at"), read("impulses")};
+  Arguments arguments{read("u0"), read("parameters"), read("t_span"), read("save_at"), read("impulses"), {}};
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    const std::size_t dot = name.find('.');
+    if (dot == std::string::npos) continue;
+    arguments.columns.push_back(
+        {name.substr(0, dot), name.substr(dot + 1), read_given(name.c_str(), value, numbers).values});
+  }
+  return arguments;
 }
 
 cli::ProblemFile parse_arguments(const std::string& text) {
@@ -122,6 +145,7 @@ void take_model(const Net* model, cli::ProblemFile& file) {
 }
 
 cli::ProblemSetup set_up_arguments(cli::ProblemFile& file, Arguments arguments) {
+  for (GivenColumn& column : arguments.columns) put_in_place(std::move(column), file);
   if (auto states = ensemble_values(arguments.u0, "u0")) {
     file.ensemble.initial_state = std::move(states);
     file.where_of["problem.initial_states"] = "u0";

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bindings/python/given.h"
 #include "bindings/python/model.h"
@@ -13,12 +14,19 @@
 
 namespace lockstep::python {
 
+// A column of an argument that is a dict by name, [trajectory]: the text has one number in its place.
+struct GivenColumn {
+  std::string of, name;  // "parameters", "rho"
+  std::vector<double> values;
+};
+
 // The arguments that are numbers.
 struct Arguments {
   std::optional<Given> u0, parameters, t_span, save_at;
-  std::optional<Given> impulses;  // as read_impulses() takes them
+  std::optional<Given> impulses;     // as read_impulses() takes them
+  std::vector<GivenColumn> columns;  // of u0, parameters and t_span
 };
-// `given` has those of them that are given; `numbers` as read_given() takes it.
+// `given` has those of them that are given, columns as "parameters.rho"; `numbers` as read_given() takes it.
 Arguments read_arguments(const nanobind::dict& given, nanobind::handle numbers);
 
 // What lockstep/_solve.py writes, read: in loops the same text comes again and again. Python's lock is held.

@@ -45,6 +45,23 @@ def real_numbers(name: str, value: Any) -> Array:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
+def column(value: Any) -> Optional[Array]:
+    """A list or array [trajectory] of a dict as float64, the numbers that its text would be read as; None of what is no
+    such, which is written as text, by which it is judged."""
+    if isinstance(value, list):
+        if set(map(type, value)) not in ({float}, {int}):
+            return None
+    elif isinstance(value, np.ma.MaskedArray) or not hasattr(value, "__array__") or not hasattr(value, "dtype"):
+        return None
+    array = np.asarray(value)
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        return None
+    if array.dtype.kind == "u" and int(array.max()) >= 2**63:  # no integer of a problem file
+        return None
+    numbers = np.ascontiguousarray(array, dtype=np.float64)
+    return numbers if np.isfinite(numbers).all() else None
+
+
 def plain(value: Any) -> Array:
     """As NumPy makes it; of pandas' own Float64 and Int64, which it makes objects of, numbers with NaN for what is missing."""
     array = np.asarray(value)

@@ -9,10 +9,14 @@ from typing import Any, Callable, Optional, Sequence, Union
 import numpy as np
 
 from . import _impulses, _lockstep, _tables, _toml, _unknown
-from ._arrays import Array, Named, real_numbers, whole
+from ._arrays import Array, Named, column, real_numbers, whole
 from ._progress import shown
 from ._solution import PathLike, Solution
 from .errors import Interrupted, of_kind, refused
+
+
+# Keys of a dict that says how numbers are made, and of no columns (lockstep/cli/parse_ensemble_values.cpp).
+_SOURCES = frozenset(("normal", "lognormal", "box", "linspace", "file", "dataset", "columns"))
 
 
 @_unknown.answered("problem")
@@ -410,8 +414,16 @@ def _table_or_numbers(name: str, value: Any) -> Union[Array, Named]:
 
 
 def _place(name: str, value: Any, section: dict[str, Any], key: str, arrays: dict[str, Any]) -> None:
-    """Dicts go into the text, all else is to be an array."""
-    if isinstance(value, Mapping):
-        section[key] = value
-    elif value is not None:
+    """Dicts go into the text, all else is to be an array; so are columns of a dict, in whose places the text has one
+    number."""
+    if value is None:
+        return
+    if not isinstance(value, Mapping):
         arrays[name] = value
+        return
+    section[key] = placed = dict(value)
+    if _SOURCES.isdisjoint(placed) and all(isinstance(one, str) for one in placed):
+        for one, numbers in placed.items():
+            if (array := column(numbers)) is not None:
+                arrays[f"{name}.{one}"] = array
+                placed[one] = [0.0]

@@ -1,5 +1,6 @@
 """Arguments that are taken for something else elsewhere: what they are answered with."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +48,63 @@ def test_results_have_names_of_hdf5(tmp_path, monkeypatch):
     with pytest.raises(lockstep.InvalidArgument, match='^path: found "w.npz"'):
         lockstep.solve("lorenz", [1, 0, 0], (0, 1)).save("w.npz")
     assert not list(tmp_path.iterdir())
+
+
+ROWS = np.linspace(1, 3, 5)
+
+
+def columns():
+    """Dicts of columns, and what a solve with them is to be like that reads the same from text."""
+    pandas = pytest.importorskip("pandas")
+    odd = np.array([-0.0, 5e-324, 1 / 3, 1e300, np.pi])
+    for one in (ROWS, ROWS.tolist(), ROWS.astype("f4"), ROWS.astype("f2"), ROWS[::-1], np.repeat(ROWS, 2)[::2],
+                ROWS.astype(">f8"), odd, np.arange(5), [1, 2, 3, 4, 5], np.arange(5, dtype="u1"),
+                np.full(5, 2**53 + 1), np.full(5, 2**63 - 1, "u8"), [2**62 + 1] * 5, pandas.Series(ROWS, name="v"),
+                np.ma.array(ROWS), np.longdouble(1) / 3 * ROWS, ROWS.reshape(5, 1), tuple(ROWS.tolist())):
+        yield {"parameters": {"rho": one, "sigma": 10.5}}
+    yield {"parameters": {"rho": ROWS, "beta": {"normal": {"mean": 2, "std": 0.1}}, "sigma": ROWS[::-1]}, "seed": 3}
+    yield {"parameters": {"rho": ROWS}, "u0": {"x": ROWS, "y": 0.5, "z": -ROWS}}
+    yield {"u0": {"x": ROWS, "y": 0.5, "z": ROWS}, "trajectories": 3}
+    # Refused:
+    for bad in ([ROWS.tolist()], ROWS[:4], ROWS[:2], np.array([]), [], [1.0, True], [True, False], ROWS > 2,
+                [1.0, None], ["a"], np.array(["a"]), [1.0, np.nan], np.array([1.0, np.inf]), [2**63], [2**70],
+                np.full(5, 2**63, "u8"), np.full(5, "1e400").astype("g"), ROWS.reshape(1, 5), ROWS * 1j,
+                np.ma.masked_greater(ROWS, 2), [[1.0], [2.0, 3.0]], np.array(3.0)):
+        yield {"parameters": {"rho": bad}, "u0": {"x": ROWS, "y": 1, "z": 1}}
+    yield {"parameters": {"roh": ROWS}}
+    yield {"parameters": {"uniform": ROWS}}
+    yield {"parameters": {"box": ROWS}}
+    yield {"parameters": {"normal": {"mean": ROWS, "std": 1}}}
+    yield {"parameters": {"rho": ROWS, "dataset": ROWS}}
+    yield {"parameters": {1: ROWS, "1": ROWS}}
+    yield {"u0": {"x": ROWS, "y": 1}}
+
+
+def test_columns_of_a_dict_are_what_their_text_is(monkeypatch):
+    def outcome(arguments):
+        try:
+            solution = lockstep.solve("lorenz", **{"u0": [1.0, 0, 0], "t_span": (0, 0.1), "dt": 0.05,
+                                                   "method": "rk4", "precision": "f64", **arguments})
+        except Exception as error:
+            return type(error), str(error)
+        return [np.asarray(getattr(solution, name)).tobytes() for name in ("initial_state", "parameters", "end_state")]
+
+    found = [outcome(one) for one in columns()]
+    monkeypatch.setattr("lockstep._solve.column", lambda value: None)
+    for arguments, one in zip(columns(), found):
+        assert one == outcome(arguments), arguments
+
+
+def test_long_columns_are_not_written_as_text(tmp_path):
+    from lockstep import _solve
+
+    rho = np.linspace(0, 20, 100_000)
+    text, arrays, _ = _solve._written("lorenz", {"x": rho, "y": 0.0, "z": rho.tolist()}, parameters={"rho": rho})
+    assert len(text) < 300 and set(arrays) == {"u0.x", "u0.z", "parameters.rho"}
+    solver = lockstep.Solver("lorenz", {"x": rho[:3], "y": 0.0, "z": 1.0}, (0, 0.1), parameters={"rho": rho[:3]})
+    expected = lockstep.solve("lorenz", {"x": rho[:3], "y": 0.0, "z": 1.0}, (0, 0.1), parameters={"rho": rho[:3]})
+    for again in (solver, pickle.loads(pickle.dumps(solver))):
+        np.testing.assert_array_equal(again().end_state, expected.end_state)
+        given = again([1.0, 0, 1])
+        np.testing.assert_array_equal(given.parameters[:, 1], rho[:3])
+        np.testing.assert_array_equal(given.initial_state, [[1.0, 0, 1]] * 3)
