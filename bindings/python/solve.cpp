@@ -195,9 +195,9 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
           warn_of(result.notes, kLevel);
           return nb::make_tuple(nb::none(), result.path, stopped);
         }
-        const Length length = length_of(setup.problem, setup.options);
+        const Estimate estimate = estimate_length(setup.problem, setup.options);
         auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command});
-        auto [solved, stopped] = solve_in_memory(written, std::nullopt, length, progress);
+        auto [solved, stopped] = solve_in_memory(written, std::nullopt, estimate, progress);
         const ode::Solution& solution = solved.solution;
         const auto explain = [&] {
           return cli::explain_out_of_steps(written->setup.problem, written->setup.options, solution);

@@ -34,8 +34,11 @@ ode::Solution empty_solution(const ode::Problem& problem, const ode::Options& op
   }
 }
 
+std::size_t estimates = 0;  // Python's lock is held
+
 // By one thread, where each trajectory makes so many steps.
 double seconds_of(const ode::Problem& problem, const ode::Options& options, double steps) {
+  ++estimates;
   const ode::Work work = ode::estimate_work(problem, options, steps);
   return ode::predict_cpu_seconds(work, options.cpu_target.value_or(best_cpu_target()), 1);
 }
@@ -58,16 +61,20 @@ bool is_short(const ode::Problem& problem, const ode::Options& options, double t
   return times * seconds_of(problem, options, steps) < kPatience;
 }
 
-Length length_of(const ode::Problem& problem, const ode::Options& options) {
-  if (is_short(problem, options)) return Length::is_short;
+std::size_t estimates_made() { return estimates; }
+
+Estimate estimate_length(const ode::Problem& problem, const ode::Options& options) {
+  if (is_short(problem, options)) return {Length::is_short};
   constexpr double kWorthTrying = 1000;  // few solves take more steps, and many less
-  if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return Length::is_long;
-  if (options.control == ode::StepControl::fixed) return Length::is_long;
-  return tried_steps(problem, options) < kWorthTrying ? Length::is_long : Length::may_be_short;
+  if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return {Length::is_long};
+  if (options.control == ode::StepControl::fixed) return {Length::is_long};
+  const double tried = tried_steps(problem, options);
+  if (tried < kWorthTrying) return {Length::is_long};
+  return {Length::may_be_short, static_cast<std::int64_t>(tried)};
 }
 
 std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> written, std::optional<ode::Problem> own,
-                                              Length length, nb::handle progress) {
+                                              Estimate estimate, nb::handle progress) {
   const cli::ProblemSetup& setup = written->setup;
   ode::Solution solution = empty_solution(own ? *own : setup.problem, setup.options);
   Solved solved{std::move(written), std::move(own), std::move(solution), cli::WallClock::now()};
@@ -83,13 +90,13 @@ std::pair<Solved, nb::object> solve_in_memory(std::shared_ptr<const Written> wri
     ran_out_of_steps = run.ran_out_of_steps;
   };
   const auto all = [&](const RunControl& control) { work(setup.options, control); };
-  if (length == Length::is_short && progress.is_none()) {
+  if (estimate.length == Length::is_short && progress.is_none()) {
     nb::object stopped = run_here(all);
     return {std::move(solved), std::move(stopped)};
   }
-  if (length == Length::may_be_short && progress.is_none()) {
+  if (estimate.length == Length::may_be_short && progress.is_none()) {
     ode::Options fewer = setup.options;
-    fewer.max_steps = static_cast<std::int64_t>(tried_steps(solved.problem(), setup.options));
+    fewer.max_steps = estimate.first_steps;
     nb::object stopped = run_here([&](const RunControl& control) { work(fewer, control); });
     if (!ran_out_of_steps) return {std::move(solved), std::move(stopped)};
     solved.solution = empty_solution(solved.problem(), setup.options);

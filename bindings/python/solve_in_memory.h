@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,12 +29,20 @@ bool is_short(const ode::Problem& problem, const ode::Options& options, double t
 // Such a solve is done on the calling thread: one of its own takes tens of microseconds. So is first one that may be
 // short, with fewer steps allowed; where a trajectory needs more, it is done again on a thread that Ctrl-C stops.
 enum class Length { is_short, may_be_short, is_long };
-Length length_of(const ode::Problem& problem, const ode::Options& options);
+struct Estimate {
+  Length length = Length::is_long;
+  std::int64_t first_steps = 0;  // of what may be short: how many it is allowed first
+};
+// The same of any problem of one right-hand side with as many trajectories and save points over the same span, by the
+// same options.
+Estimate estimate_length(const ode::Problem& problem, const ode::Options& options);
+// How often it or is_short() was asked in this process, for tests of what keeps the answer. Python's lock is held.
+std::size_t estimates_made();
 
 // Into memory: `own`, or what is `written`. With progress it is watched, however short. Returns the solution and the
 // exception that stopped it or None.
 std::pair<Solved, nanobind::object> solve_in_memory(std::shared_ptr<const Written> written,
-                                                    std::optional<ode::Problem> own, Length length,
+                                                    std::optional<ode::Problem> own, Estimate estimate,
                                                     nanobind::handle progress);
 
 // ---- for solves into files as well

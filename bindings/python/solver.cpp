@@ -26,12 +26,20 @@ namespace {
 // is set up anew where they are not finite, which says what is wrong.
 struct LastCall {
   std::shared_ptr<const Written> written;
-  Length length;
+  Estimate estimate;
   std::optional<Given> u0, parameters;  // their shapes, where they were given
 };
 
 bool same_shapes(const std::optional<Given>& a, const std::optional<Given>& b) {
   return a.has_value() == b.has_value() && (!a || a->shaped_like(*b));
+}
+
+// So few that they may stay in memory between calls.
+bool has_few_numbers(const ode::Problem& problem) {
+  constexpr std::size_t kFew = std::size_t{1} << 16;
+  return problem.initial_states.size() + problem.parameters.size() + problem.save_times.size() +
+             problem.impulses.size() <=
+         kFew;
 }
 
 // Columns with names stand where these say, not where those of the last call stood.
@@ -99,7 +107,7 @@ class Prepared {
                      .first_impulse = old.first_impulse,
                      .resets = old.resets,
                      .keep_events = old.keep_events};
-    return solve_as_before(last.written, std::move(own), last.length);
+    return solve_as_before(last.written, std::move(own), last.estimate);
   }
 
   std::pair<Solved, nb::object> solve_anew(const std::optional<Given>& u0, const std::optional<Given>& parameters) {
@@ -109,32 +117,43 @@ class Prepared {
     if (parameters) arguments.parameters = parameters;
     cli::ProblemSetup setup = set_up_arguments(file, std::move(arguments));
     warn_of(setup.notes, 2);  // below this is Solver.__call__()
-    const Length length = length_of(setup.problem, setup.options);
+    const Estimate estimate = estimate_of(setup);
     const auto written = std::make_shared<const Written>(Written{std::move(file), std::move(setup), command_});
     last_.reset();
-    if (length != Length::is_long) last_ = std::make_shared<const LastCall>(LastCall{written, length, u0, parameters});
-    return solve_as_before(written, std::nullopt, length);
+    if (estimate.length != Length::is_long || has_few_numbers(written->setup.problem))
+      last_ = std::make_shared<const LastCall>(LastCall{written, estimate, u0, parameters});
+    return solve_as_before(written, std::nullopt, estimate);
   }
 
   std::pair<Solved, nb::object> solve_as_before(std::shared_ptr<const Written> written, std::optional<ode::Problem> own,
-                                                Length length) {
-    if (length == Length::may_be_short && was_long_) length = Length::is_long;
-    auto result = solve_in_memory(std::move(written), std::move(own), length, nb::none());
-    if (length == Length::may_be_short && result.first.was_watched) was_long_ = true;
+                                                Estimate estimate) {
+    if (estimate.length == Length::may_be_short && was_long_) estimate.length = Length::is_long;
+    auto result = solve_in_memory(std::move(written), std::move(own), estimate, nb::none());
+    if (estimate.length == Length::may_be_short && result.first.was_watched) was_long_ = true;
     return result;
+  }
+
+  // Calls differ in what it depends on by their number of trajectories alone.
+  Estimate estimate_of(const cli::ProblemSetup& setup) {
+    const std::size_t trajectories = setup.problem.trajectories();
+    if (!estimated_ || estimated_->first != trajectories)
+      estimated_.emplace(trajectories, estimate_length(setup.problem, setup.options));
+    return estimated_->second;
   }
 
   Arguments arguments_;
   cli::ProblemFile file_;
   std::string command_;
   nb::object numbers_;
-  std::shared_ptr<const LastCall> last_;  // where a solve may be so short that setting it up counts
-  bool was_long_ = false;                 // what might have been short
+  std::shared_ptr<const LastCall> last_;                       // where setting it up may count beside the solve
+  std::optional<std::pair<std::size_t, Estimate>> estimated_;  // of so many trajectories
+  bool was_long_ = false;                                      // what might have been short
 };
 
 }  // namespace
 
 void bind_solver(nb::module_& module) {
+  module.def("estimates_made", &estimates_made);
   nb::class_<Prepared>(module, "Prepared")
       .def(nb::init<const std::string&, const nb::dict&, nb::object, const Net*, std::string>(), nb::arg("text"),
            nb::arg("given"), nb::arg("numbers"), nb::arg("model").none(), nb::arg("command"))

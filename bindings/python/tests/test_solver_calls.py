@@ -188,3 +188,32 @@ def test_an_interrupt_while_fewer_steps_are_tried_leaves_no_trajectory_out_of_st
         except KeyboardInterrupt:  # before or after the solve, while the timer starts perhaps
             pass
     pytest.fail("no interrupt came while a solve went on")
+
+
+def test_what_a_solve_may_take_is_estimated_once_for_each_number_of_trajectories():
+    def estimates(call):
+        before = lockstep._lockstep.estimates_made()
+        call()
+        return lockstep._lockstep.estimates_made() - before
+
+    rows = np.array([START, [1, 1, 19], [0, 1, 18]])
+    wide = lockstep.equations({f"u{i}": f"sin(u{(i + 1) % 400}) - u{i}" for i in range(400)})
+    # Short whatever it does; perhaps short; long.
+    for problem, start, options in (("lorenz", rows, {"max_steps": 1000}), ("lorenz", rows, {"max_steps": 10**8}),
+                                    (wide, np.linspace(0, 1, 1200).reshape(3, 400), {"max_steps": 10**8})):
+        solver = lockstep.Solver(problem, start[0], (0, 0.1), **options, **OPTIONS)
+        assert estimates(lambda: solver()) > 0
+        for scale in (1, 0.99, 0.98):
+            assert estimates(lambda: solver(scale * start[0])) == 0
+        assert estimates(lambda: solver(start)) > 0  # more trajectories
+        for scale in (1, 0.99):
+            assert estimates(lambda: solver(scale * start)) == 0
+        expected = lockstep.solve(problem, 0.9 * start, (0, 0.1), **options, **OPTIONS)
+        assert_same(solver(0.9 * start), expected)
+        # Another span, tolerance or right-hand side is another Solver.
+        for other in (lockstep.Solver(problem, start[0], (0, 0.2), **options, **OPTIONS),
+                      lockstep.Solver(problem, start[0], (0, 0.1), **options, **{**OPTIONS, "rtol": 1e-5})):
+            assert estimates(lambda: other()) > 0
+    solver = lockstep.Solver("lorenz", START, (0, 0.1), max_steps=10**8)
+    assert estimates(lambda: solver(parameters={"rho": 20})) > 0
+    assert estimates(lambda: solver(parameters={"rho": 21})) == 0  # set up anew, for the same time
