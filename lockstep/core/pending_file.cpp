@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -18,7 +17,6 @@
 
 #include "lockstep/core/detail/links.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/temporary_names.h"
 #include "lockstep/core/text.h"
 
 namespace lockstep {
@@ -85,43 +83,9 @@ std::optional<mode_t> mode_to_keep(const fs::path& target, Existing existing) {
   return about.st_mode & 0777;
 }
 
-// Names for a handler of signals, which may use neither locks nor memory of its own.
-struct NotedName {
-  enum State { unused, changing, noted };
-  std::atomic<int> state{unused};
-  std::array<char, 1024> path{};
-};
-std::array<NotedName, 16> noted_names;
-static_assert(std::atomic<int>::is_always_lock_free);
-
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
 }  // namespace
-
-void note_temporary_name(const fs::path& path) noexcept {
-  const std::string& text = path.native();
-  for (NotedName& name : noted_names) {
-    int unused = NotedName::unused;
-    if (text.size() >= name.path.size() || !name.state.compare_exchange_strong(unused, NotedName::changing)) continue;
-    std::copy_n(text.c_str(), text.size() + 1, name.path.data());
-    name.state = NotedName::noted;
-    return;
-  }
-}
-
-void forget_temporary_name(const fs::path& path) noexcept {
-  if (path.empty()) return;
-  for (NotedName& name : noted_names) {
-    if (name.state == NotedName::noted && path.native() == name.path.data()) name.state = NotedName::unused;
-  }
-}
-
-void remove_temporary_names() noexcept {
-  for (std::size_t i = noted_names.size(); i-- > 0;) {
-    const NotedName& name = noted_names[i];
-    if (name.state == NotedName::noted && ::unlink(name.path.data()) != 0) ::rmdir(name.path.data());
-  }
-}
 
 void PendingFile::check_target(const fs::path& asked_for) {
   std::error_code ignored;
@@ -161,7 +125,7 @@ PendingFile::PendingFile(const fs::path& target, Existing existing) : existing_(
     if (file.get() >= 0) {
       take_mode(file.get());
       temporary_ = std::move(candidate);
-      note_temporary_name(temporary_);
+      noted_ = TemporaryName(temporary_);
       return;
     }
     if (errno != EEXIST) break;
@@ -235,8 +199,8 @@ PendingFile PendingFile::resumable(const fs::path& target, Existing existing, Le
   fs::resize_file(name, 0, ignored);
   fs::path made = file.folder() / ("." + name.filename().string() + ".new");
   fs::remove(made, ignored);
-  note_temporary_name(name);
-  note_temporary_name(made);
+  file.placeholder_noted_ = TemporaryName(name);
+  file.noted_ = TemporaryName(made);
   file.lock_ = detail::FileLock(made, detail::FileLock::Create::yes);
   file.temporary_ = std::move(made);
   if (!file.lock_.opened()) refuse_folder(target, file.folder());
@@ -249,8 +213,8 @@ void PendingFile::reveal() {
   if (::rename(temporary_.c_str(), placeholder_.c_str()) != 0) {
     fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
   }
-  forget_temporary_name(temporary_);
-  forget_temporary_name(placeholder_);
+  noted_.forget();
+  placeholder_noted_.forget();
   temporary_ = std::exchange(placeholder_, fs::path{});
   placeholder_lock_ = {};
 }
@@ -272,6 +236,8 @@ void PendingFile::swap(PendingFile& other) noexcept {
   std::swap(placeholder_, other.placeholder_);
   std::swap(placeholder_lock_, other.placeholder_lock_);
   std::swap(lock_, other.lock_);
+  std::swap(noted_, other.noted_);
+  std::swap(placeholder_noted_, other.placeholder_noted_);
 }
 
 PendingFile::PendingFile(PendingFile&& other) noexcept { swap(other); }
@@ -285,8 +251,6 @@ PendingFile::~PendingFile() {
   std::error_code ignored;
   if (!temporary_.empty() && !kept_) fs::remove(temporary_, ignored);
   if (!placeholder_.empty()) fs::remove(placeholder_, ignored);
-  forget_temporary_name(temporary_);
-  forget_temporary_name(placeholder_);
 }
 
 std::uintmax_t PendingFile::available_bytes() const {
@@ -343,7 +307,7 @@ void PendingFile::publish() {
   if (!done && ::rename(from, to) != 0) {
     fail(target_, reason(errno), "to rename " + temporary_.string(), "check the folder's permissions");
   }
-  forget_temporary_name(temporary_);
+  noted_.forget();
   temporary_.clear();
   wait_for_disk(folder(), O_RDONLY | O_DIRECTORY);
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "lockstep/core/detail/file_lock.h"
+#include "lockstep/core/temporary_names.h"
 
 namespace lockstep {
 
@@ -86,6 +87,7 @@ class PendingFile {
   std::filesystem::path placeholder_;  // holds the name and the lock until reveal()
   detail::FileLock placeholder_lock_;
   detail::FileLock lock_;  // on the temporary file
+  TemporaryName noted_, placeholder_noted_;
 };
 
 // The whole content in one go.

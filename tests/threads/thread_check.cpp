@@ -1,6 +1,7 @@
 // What scripts/thread_check.sh runs under ThreadSanitizer: threads that share plans, one of a plain stack and one of a
 // graph with several ports, and threads that load, lower, fail and free beside them, all through the C interface; then
-// calls on the process's threads, a team, and threads that each take the steps of a regression.
+// calls on the process's threads, names of temporary files, a team, and threads that each take the steps of a
+// regression.
 //   usage: thread_check NET.safetensors SCRATCH.plan
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include "bindings/c/lockstep.h"
 #include "lockstep/core/parallel.h"
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/temporary_names.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/nn/plan_file.h"
@@ -163,6 +165,24 @@ std::vector<double> regression(int threads) {
   return losses;
 }
 
+// Names noted and forgotten by some, and removed by one, as a signal's handler does beside all threads.
+bool names_are_noted_side_by_side() {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([i] {
+      for (int repeat = 0; repeat < 300; ++repeat) {
+        if (i == 0) {
+          lockstep::remove_temporary_names();
+        } else {
+          const lockstep::TemporaryName first("no/such/file" + std::to_string(i)), second("no/such/folder/file");
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,6 +222,7 @@ int main(int argc, char** argv) {
   lockstep_plan_free(stack);
   lockstep_plan_free(ports);
   if (!crew_serves_all()) return std::fprintf(stderr, "error: calls lose bodies\n"), 1;
+  if (!names_are_noted_side_by_side()) return 1;
   if (!team_hands_on()) return std::fprintf(stderr, "error: a team loses calls\n"), 1;
   if (regression(kThreads) != regression(1)) return std::fprintf(stderr, "error: threads' steps differ\n"), 1;
   std::printf("%d threads, one answer\n", kThreads);

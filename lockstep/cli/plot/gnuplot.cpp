@@ -39,13 +39,12 @@ class ScratchFolder {
                   {base.string(), std::generic_category().message(errno), "a writable folder", "set TMPDIR to one"});
     }
     path_ = name;
-    for (const fs::path& one : {path_, picture(), script(), log()}) note_temporary_name(one);
+    for (const fs::path& one : {path_, picture(), script(), log()}) noted_.emplace_back(one);
   }
   ScratchFolder(const ScratchFolder&) = delete;
   ~ScratchFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
-    for (const fs::path& one : {path_, picture(), script(), log()}) forget_temporary_name(one);
   }
   fs::path picture() const { return path_ / "picture"; }
   fs::path script() const { return path_ / "script.gp"; }
@@ -53,6 +52,7 @@ class ScratchFolder {
 
  private:
   fs::path path_;
+  std::vector<TemporaryName> noted_;
 };
 
 std::string content(const fs::path& path) {
