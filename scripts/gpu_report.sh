@@ -42,12 +42,18 @@ read_report() {
   grep -E '"peer"|"workload": "summary"' "$work/measured" >"$work/peers.jsonl"
   grep -vE '"peer"|"workload": "summary"' "$work/measured" >"$work/speed.jsonl"
 }
-# forget PART: before it is done again. Other libraries' rows stay until all were tried or their time was spent.
+# forget PART: before it is done again. Other libraries' rows stay until all were tried or their time was spent; then the
+# rest of them is to be done again as well.
 forget() {
   local line name others=() names=
   case $1 in
   speed) rm -f "$work/speed.jsonl" ;;
-  peers) [[ " $done_parts " != *" peers "* ]] || rm -f "$work/peers.jsonl" ;;
+  peers)
+    if [[ " $done_parts " == *" peers "* ]]; then
+      rm -f "$work/peers.jsonl"
+      forget more_peers
+    fi
+    ;;
   esac
   for line in "${kept[@]+"${kept[@]}"}"; do [[ $line == '{"part": "'$1'"'* ]] || others+=("$line"); done
   kept=("${others[@]+"${others[@]}"}")

@@ -312,6 +312,11 @@ def main():
     assert [line.get("peer") for line in found["measured"]] == ["after 0", "after 1", "after 2", None], found
     assert run(folder, "--part", "first")[0] == 0
     assert report(folder)["done"] == "tests peers more_peers first", report(folder)
+    # Done again, it begins with no rows, and the rest of them is still to come.
+    assert run(folder, "--part", "peers", LOCKSTEP_GPU_PYTHON=f"{folder}/bin/peers")[0] == 0
+    found = report(folder)
+    assert found["done"] == "tests first peers", found
+    assert not any(row["part"] == "more_peers" for row in found["rows"]), found
     shutil.rmtree(folder)
 
 
