@@ -28,6 +28,7 @@
 #include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/grace.h"
 #include "lockstep/cli/trained_values.h"
+#include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
 #include "lockstep/cli/training_run.h"
@@ -116,6 +117,7 @@ struct Trained {
   cli::ParameterReport uncertainty;
   std::vector<std::string> advice;
   std::vector<std::string> solve_notes;
+  std::string advice_on_end;
   std::optional<Error> failure;  // what ended it behind its first iteration
 };
 
@@ -168,6 +170,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
       break;
     }
     trained.history.note(*report);
+    if (training.finished()) trained.advice_on_end = cli::advice_on_end(task.file(), *report);
     control.progress(static_cast<std::size_t>(training.place().total), total);
   }
   const cli::Grace grace(control.cancel);  // most trainings are judged in less
@@ -319,6 +322,9 @@ std::string lines_of(const Trained& trained, Source source) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
   for (const std::string& note : trained.solve_notes) text += (text.empty() ? "note: " : "\nnote: ") + note;
+  if (!trained.advice_on_end.empty()) {
+    text += (text.empty() ? "note: " : "\nnote: ") + python::in_users_words(trained.advice_on_end, source);
+  }
   for (const std::string& note : cli::note_lines(trained.uncertainty)) {
     const std::size_t at = text.find(note);
     if (at != std::string::npos) text.replace(at, note.size(), python::in_users_words(note, source));

@@ -64,6 +64,27 @@ class TableTest(ToolTest):
                          "--precision f64\n")
         self.assertEqual(self.run_tool(*evaluate, "--precision", "f64").stderr, "")
 
+    def test_float64_is_advised_where_rounding_ended_a_training(self):
+        noise = np.random.default_rng(3).normal(size=50)
+        self.write("noisy.csv", "a,y\n" + "".join(f"{i / 50},{i / 25 + e:.4f}\n" for i, e in enumerate(noise)))
+        noisy = (LINE.replace("table.csv", "noisy.csv").replace('["a", "b"]', '["a"]').replace('["y", "z"]', '["y"]')
+                 .replace("iterations = 40", "iterations = 300"))
+        said = ('note: the rounding of float32 ended the last phase: to go on from there, set precision = "f64" in '
+                "[method]\n")
+        self.write("f64.toml", noisy)
+        self.assertNotIn("rounding", self.succeed("train", "f64.toml"))
+        single = noisy.replace('"f64"', '"f32"')
+        self.write("f32.toml", single)
+        self.assertIn(said, self.succeed("train", "f32.toml", "--overwrite"))
+        self.write("few.toml", single.replace("iterations = 300", "iterations = 1"))
+        self.assertNotIn("rounding", self.succeed("train", "few.toml", "--overwrite"))
+        # The last phase is what counts.
+        phase = '[[phase]]\noptimiser = "{}"\niterations = {}\n'
+        head, rest = single.split("[training]")
+        two = head + phase.format("lbfgs", 300) + phase.format("adam", 2) + rest[rest.index("[method]"):]
+        self.write("two.toml", two)
+        self.assertNotIn("rounding", self.succeed("train", "two.toml", "--overwrite"))
+
     def test_trajectories_may_be_told_apart_by_names(self):
         t = np.linspace(0, 1, 6)
         self.write("runs.csv", "run,t,x\n" + "".join(f"{run},{s},{np.exp(-s)}\n" for run in ("A1", "B7") for s in t))

@@ -7,6 +7,7 @@
 
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_file.h"
+#include "lockstep/train/training.h"
 
 namespace lockstep::cli {
 
@@ -20,5 +21,8 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
 // empty where there are none, or where they are normalised.
 std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
                              const std::vector<nn::Model>& nets);
+
+// Of a training whose last phase ended so; empty but where float32's rounding ended it.
+std::string advice_on_end(const TrainingFile& file, const train::IterationReport& last);
 
 }  // namespace lockstep::cli

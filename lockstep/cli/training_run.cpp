@@ -17,6 +17,7 @@
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/trained_values.h"
+#include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/core/pending_file.h"
 #include "lockstep/core/printable.h"
@@ -189,6 +190,7 @@ class Run {
         return true;
       }
       note(report);
+      if (training_.finished()) advice_ = advice_on_end(file_, report);
       progress.update(static_cast<std::size_t>(training_.place().total), total, [&] {
         return "loss " + short_number(report.loss) +
                (report.watched != report.loss ? ", watched " + short_number(report.watched) : std::string()) +
@@ -409,6 +411,7 @@ class Run {
     for (const std::string& note : task_.solve_notes()) {
       std::printf("note: %s\n", printable(note, LineBreaks::escape).c_str());
     }
+    if (!advice_.empty()) std::printf("note: %s\n", advice_.c_str());
     for (const auto& [path, safetensors] : outputs_.nets) {
       const bool both = std::filesystem::exists(safetensors);
       std::printf("%s%s\n", path.string().c_str(), both ? (", " + safetensors.string()).c_str() : "");
@@ -449,6 +452,7 @@ class Run {
   std::vector<train::CurvePoint> curve_;
   std::int64_t stride_ = 1;  // iterations between points of the curve
   std::vector<std::filesystem::path> drawn_;
+  std::string advice_;  // on how it ended
   Judgement judgement_;
   ParameterReport uncertainty_;
   bool is_cut_ = false;  // what tells how good the result is was stopped

@@ -216,6 +216,7 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
   report.loss = unit_ * step.loss;
   report.gradient_norm = unit_ * step.gradient_norm;
   report.learning_rate = step.step;
+  report.stalled = step.status == LbfgsStatus::stalled;
   const bool fresh = watch(report.loss, state_.parameters, report);
   end_iteration(report, fresh, step.status != LbfgsStatus::advanced);
   return report;

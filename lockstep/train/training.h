@@ -50,6 +50,7 @@ struct IterationReport {
   std::int64_t left_out = 0;  // as count_left_out() said of this loss
   bool best = false;          // no better watched loss came before in this phase
   bool phase_ended = false;
+  bool stalled = false;  // L-BFGS found no step that lowers the loss by what is no rounding
 };
 
 // All that decides what follows, besides phases and losses.

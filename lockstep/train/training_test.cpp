@@ -327,6 +327,24 @@ TEST(Training, a_target_ends_the_phase) {
   EXPECT_LT(report.place.total, 40);
 }
 
+TEST(Training, a_phase_that_rounding_ends_says_so) {
+  // What is left to win is 1e-9 of the loss, which float32 rounds by 6e-8 of it.
+  const auto flat = []<class T>(const Place&, std::span<const T> x, std::span<T> g) {
+    const double distance = static_cast<double>(x[0]) - 3;
+    g[0] = static_cast<T>(1e-9 * distance);
+    return 1 + 0.5e-9 * distance * distance;
+  };
+  Training<float> single({{.iterations = 10, .rule = LbfgsOptions{}}}, {1});
+  const IterationReport stalled = single.iterate(flat);
+  EXPECT_TRUE(stalled.stalled && stalled.phase_ended && single.finished());
+  Training<double> full({{.iterations = 10, .rule = LbfgsOptions{}}}, {1});
+  EXPECT_FALSE(full.iterate(flat).stalled);
+  // A gradient of zero is an end, too, but none of rounding.
+  Training<float> there({{.iterations = 10, .rule = LbfgsOptions{}}}, {3});
+  const IterationReport converged = there.iterate(flat);
+  EXPECT_TRUE(converged.phase_ended && !converged.stalled);
+}
+
 TEST(Training, a_loss_that_is_not_finite_names_the_iteration_and_leaves_the_parameters) {
   Training<double> training({{.name = "adam", .iterations = 10, .learning_rate = {.rate = 0.1}}}, {1.0});
   const auto loss = [](const Place& place, std::span<const double> x, std::span<double> g) {

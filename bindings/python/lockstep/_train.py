@@ -70,7 +70,8 @@ class Training:
         component or output ``rms``, ``relative`` (to ``spread``, the training data's standard deviation), ``largest``,
         ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
     report : str
-        All this as tables to print, the trajectories that are met worst, and the ``advice``.
+        All this as tables to print, the trajectories that are met worst, whether the rounding of float32 ended it, and
+        the ``advice``.
     advice : list of str
         Which of the data will not be learned as they stand, and what to do about it: inputs or targets far from size 1, an output
         that has nearly all of the loss.

@@ -73,6 +73,17 @@ def test_data_that_will_not_be_learned_come_with_advice():
     assert lockstep.train(x=X, y=Y, **few).advice == []
 
 
+def test_float64_is_advised_where_rounding_ended_a_training():
+    def report(**keywords):
+        noisy = Y + 0.1 * np.random.default_rng(4).normal(size=np.shape(Y))
+        return lockstep.train(x=X, y=noisy, hidden=[], **{"optimiser": "lbfgs", "iterations": 300, **keywords}).report
+
+    said = 'note: the rounding of float32 ended the last phase: to go on from there, set precision="f64"'
+    assert said in report().splitlines()
+    for others in ({"precision": "f64"}, {"iterations": 1}, {"optimiser": "adam", "iterations": 5}):
+        assert "rounding" not in report(**others), others
+
+
 def test_parameters_of_a_system_come_with_their_errors():
     t = np.linspace(0, 3, 16)
     exact = lockstep.solve("lotka_volterra", [[1.0, 1.0]], (0, 3), save_at=16, precision="f64",
