@@ -129,13 +129,31 @@ TEST_F(EventFiles, of_a_run_that_was_stopped_again_and_again_are_those_of_one) {
     solve_rows(writer, problem, options, range(500, 560));
   }
   EXPECT_TRUE(fs::exists(path("a.h5.part.events")));
-  EXPECT_FALSE(ResultFile(path("a.h5.part")).keeps_events());
+  const EventLog expected = solve(problem).event_log();
+  const auto expect_of = [&](const ResultFile& file, const auto& finished) {
+    ASSERT_TRUE(file.keeps_events());
+    const EventLog found = file.events(0, 700);
+    for (std::size_t i = 0; i < 700; ++i) {
+      ASSERT_TRUE(
+          std::ranges::equal(found.times_of(i), finished(i) ? expected.times_of(i) : std::span<const double>{}));
+      ASSERT_EQ(found.count(i), finished(i) ? expected.count(i) : 0) << i;
+    }
+    EXPECT_EQ(file.events(520, 3).times_of(1).size(), found.count(521));
+  };
+  // An unfinished file's lie beside it, where its readers find them.
+  {
+    const ResultFile unfinished(path("a.h5.part"));
+    expect_of(unfinished, [](std::size_t i) { return i >= 500 && i < 560; });
+    EXPECT_EQ(read_solution(unfinished).event_log(), unfinished.events(0, 700));
+  }
   {
     ResultWriter writer = resume();
     EXPECT_EQ(writer.open_rows().size(), 640u);
     solve_rows(writer, problem, options, range(0, 300, 3));
     EXPECT_EQ(writer.leave({}), path("a.h5.part"));
   }
+  expect_of(ResultFile(path("a.h5.part")),
+            [](std::size_t i) { return (i >= 500 && i < 560) || (i < 300 && i % 3 == 0); });
   {
     ResultWriter writer = resume();
     EXPECT_EQ(writer.open_rows().size(), 540u);
@@ -143,7 +161,6 @@ TEST_F(EventFiles, of_a_run_that_was_stopped_again_and_again_are_those_of_one) {
     writer.finish({});  // the others are cancelled, and have none
   }
   EXPECT_EQ(files(), 1u);
-  const EventLog expected = solve(problem).event_log();
   const EventLog some = ResultFile(path("a.h5")).events(0, 700);
   for (std::size_t i = 0; i < 700; ++i) {
     const bool solved = (i >= 500 && i < 560) || (i < 300 && i % 3 == 0) || i >= 650;
@@ -154,6 +171,9 @@ TEST_F(EventFiles, of_a_run_that_was_stopped_again_and_again_are_those_of_one) {
     EXPECT_EQ(writer.open_rows().size(), 490u);
     solve_rows(writer, problem, options, range(1, 20));  // and once more
   }
+  // The file has datasets of when it was finished in part, but what counts lies beside it.
+  expect_of(ResultFile(path("a.h5.part")),
+            [](std::size_t i) { return i < 20 || (i >= 500 && i < 560) || (i < 300 && i % 3 == 0) || i >= 650; });
   EXPECT_EQ(files(), 2u);
   {
     ResultWriter writer = resume();

@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/ode/detail/event_journal.h"
 #include "lockstep/ode/detail/index_check.h"
 
 namespace lockstep::ode {
@@ -170,8 +171,11 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   }
   require_promised_tables(file_);
   if (file_.has(names::kImpulseTime)) read_impulse_form();
-  keeps_events_ = file_.has(names::kEventTime);
-  if (keeps_events_) check_events();
+  // Datasets of one that was finished in part and goes on are those of then.
+  events_beside_ =
+      file_.path().extension() == ".part" && std::filesystem::exists(EventJournal::name_beside(file_.path()));
+  keeps_events_ = events_beside_ || file_.has(names::kEventTime);
+  if (keeps_events_ && !events_beside_) check_events();
 }
 
 void ResultFile::check_events() const {
@@ -344,6 +348,7 @@ std::vector<std::size_t> ResultFile::rows_of_entries(const char* name, std::size
 }
 
 EventLog ResultFile::events(std::size_t first, std::size_t count) const {
+  if (events_beside_) return events_beside(first, count);
   EventLog log;
   if (!keeps_events_) return log;
   const std::size_t begin = entries_before(names::kEventTrajectory, first);
@@ -354,8 +359,26 @@ EventLog ResultFile::events(std::size_t first, std::size_t count) const {
   return log;
 }
 
+EventLog ResultFile::events_beside(std::size_t first, std::size_t count) const {
+  const auto status = file_.dataset(names::kStatus).read<std::uint8_t>({first}, {count});
+  const auto finished = [&](std::size_t i) { return static_cast<Status>(status[i]) != Status::cancelled; };
+  const auto all_are_known = [&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (finished(i) && !journal_->holds(first + i)) return false;
+    }
+    return true;
+  };
+  if (!journal_ || !all_are_known()) {  // its writer may have gone on
+    journal_ = std::make_shared<const EventJournal>(EventJournal::name_beside(file_.path()), trajectories_,
+                                                    EventJournal::Begin::look);
+  }
+  EventLog log;
+  for (std::size_t i = 0; i < count; ++i) log.add(finished(i) ? journal_->read(first + i) : TrajectoryEvents{});
+  return log;
+}
+
 std::vector<std::string> ResultFile::reset_texts() const {
-  if (!keeps_events_) return {};
+  if (!file_.has(names::kEventReset)) return {};
   const hdf5::Dataset resets = file_.dataset(names::kEventReset);
   return resets.has_attribute("resets") ? resets.string_list_attribute("resets") : std::vector<std::string>{};
 }

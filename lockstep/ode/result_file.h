@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@
 #include "lockstep/ode/solution.h"
 
 namespace lockstep::ode {
+
+class EventJournal;
 
 // Names within the file. Writer and reader use these alone.
 namespace result_names {
@@ -103,7 +106,8 @@ class ResultFile {
   std::vector<double> parameters(std::size_t trajectory) const;  // [parameter]
   // Of rows [first, first + count); those that all share without Impulses::first.
   Impulses impulses(std::size_t first, std::size_t count) const;
-  // Whether it holds the events of its trajectories; those of rows [first, first + count), of none where it does not.
+  // Whether it holds the events of its trajectories, or NAME.part.events beside it does, where it is unfinished; those
+  // of rows [first, first + count), of none where it does not and of those that are not finished.
   bool keeps_events() const { return keeps_events_; }
   EventLog events(std::size_t first, std::size_t count) const;
   std::vector<std::string> reset_texts() const;  // what each reset is, where that is known; for people
@@ -127,6 +131,7 @@ class ResultFile {
 
   void read_impulse_form();
   void check_events() const;
+  EventLog events_beside(std::size_t first, std::size_t count) const;
   // A dimension of one trajectory's entries after the other's: the first one of a row or a later one, and, of rows
   // [first, first + count) whose entries are [begin, begin + size), where each row's begin, and the end, [row + 1].
   std::size_t entries_before(const char* whose, std::size_t row) const;
@@ -140,6 +145,8 @@ class ResultFile {
   bool times_per_trajectory_ = false;
   bool parameters_per_trajectory_ = false;
   bool keeps_events_ = false;
+  bool events_beside_ = false;                           // in a journal
+  mutable std::shared_ptr<const EventJournal> journal_;  // which is read when somebody asks
   ImpulseForm impulse_form_;
   std::size_t first_trajectory_ = 0;
   std::vector<std::string> index_files_;

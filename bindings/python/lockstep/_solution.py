@@ -282,6 +282,9 @@ class Solution:
         if not self._keeps_events:
             found, expected = "a solution without them", "one whose events were kept"
             remedy = "solve with resets and keep_events=True; in a problem file, events = true in [output]"
+            if self.attributes.get("events"):  # which an unfinished file has in another one
+                expected = f"{self.path}.events beside it"
+                remedy = "finish the solve: lockstep solve --resume"
             raise of_kind("invalid_argument", f"events: found {found}, expected {expected}; {remedy}", "events", found,
                           expected, remedy)
         return Events(*(self._array(name) for name in _OF_EVENTS))

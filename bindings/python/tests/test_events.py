@@ -164,3 +164,32 @@ def test_what_is_wrong_is_named():
         lockstep.solve(BALL, HEIGHTS, (0, 4), resets=GROUND, keep_events={"component": "x"})
     with pytest.raises(lockstep.Error, match="keep_events"):
         lockstep.solve(BALL, HEIGHTS, (0, 4), resets=GROUND, t_events=True)
+
+
+def test_a_stopped_solve_over_an_earlier_file_tells_the_events_of_what_it_finished(tmp_path):
+    output = tmp_path / "a.h5"
+    fire = {"component": "v", "value": 1, "direction": "rising", "to": {"v": 0}}
+    model = lockstep.equations({"v": "2 - v"})
+    keywords = {"resets": fire, "keep_events": True, "precision": "f64", "threads": 1}
+    lockstep.solve(model, [[0.0]], (0, 1), output=output, **keywords)
+
+    def stop(done, total):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    u0 = np.linspace(0, 0.9, 200_000)[:, np.newaxis]
+    with pytest.raises(lockstep.Interrupted) as caught:
+        lockstep.solve(model, u0, (0, 30), output=output, overwrite=True, progress=stop, **keywords)
+    result = caught.value.result
+    assert result.path == tmp_path / "a.h5.part"
+    finished = np.flatnonzero(result.status != lockstep.STATUS_NAMES.index("cancelled"))
+    assert 0 < len(finished) < len(u0)
+    expected = lockstep.solve(model, u0[finished[:50]], (0, 30), **keywords)
+    for row, times in zip(finished, expected.events):
+        np.testing.assert_array_equal(result.events[row], times)
+    assert result.events.count[finished].min() > 0 and result.events.count.sum() == result.events.count[finished].sum()
+    np.testing.assert_array_equal(lockstep.read(result.path).events.time, result.events.time)
+    (tmp_path / "a.h5.part.events").unlink()
+    with pytest.raises(lockstep.InvalidArgument, match=r"expected .*a\.h5\.part\.events beside it; finish the solve: "
+                                                       "lockstep solve --resume"):
+        lockstep.read(result.path).events

@@ -47,6 +47,16 @@ bool read_at(int file, void* to, std::size_t bytes, std::uint64_t offset) {
   return true;
 }
 
+[[noreturn]] void refuse_unreadable(const fs::path& path) {
+  throw Error(ErrorKind::file, {path.string(), std::generic_category().message(errno),
+                                "the events of the unfinished file beside it", "check its permissions"});
+}
+
+int flags_of(EventJournal::Begin begin) {
+  if (begin == EventJournal::Begin::look) return O_RDONLY;
+  return O_RDWR | O_CREAT | (begin == EventJournal::Begin::anew ? O_TRUNC : 0);
+}
+
 RecordHead head_of(std::span<const std::uint64_t> words) {
   RecordHead head{{}, words.size()};
   const std::string digest = content_digest(std::as_bytes(words));
@@ -63,17 +73,16 @@ fs::path EventJournal::name_beside(const fs::path& unfinished) {
 }
 
 EventJournal::EventJournal(fs::path path, std::size_t trajectories, Begin begin)
-    : path_(std::move(path)),
-      file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (begin == Begin::anew ? O_TRUNC : 0), 0666)),
-      places_(trajectories) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), flags_of(begin) | O_CLOEXEC, 0666)), places_(trajectories) {
+  if (file_ < 0 && begin == Begin::look) refuse_unreadable(path_);
   if (file_ < 0) fail(path_, "a file that can be written");
-  if (begin == Begin::resume) read_all();
+  if (begin != Begin::anew) read_all(begin);
 }
 
 EventJournal::~EventJournal() { ::close(file_); }
 
-// What follows the last whole record was never counted on: it goes.
-void EventJournal::read_all() {
+// What follows the last whole record was never counted on: it goes, but where its writer may be at work.
+void EventJournal::read_all(Begin begin) {
   const std::uint64_t end = fs::file_size(path_);
   RecordHead head{};
   std::vector<std::uint64_t> words;
@@ -85,13 +94,15 @@ void EventJournal::read_all() {
     note(words, size_ + sizeof head);
     size_ += sizeof head + words.size() * sizeof(std::uint64_t);
   }
-  if (::ftruncate(file_, static_cast<off_t>(size_)) != 0) fail(path_, "a file that can be written");
+  if (begin == Begin::resume && ::ftruncate(file_, static_cast<off_t>(size_)) != 0)
+    fail(path_, "a file that can be written");
 }
 
 void EventJournal::note(std::span<const std::uint64_t> words, std::uint64_t offset) {
   for (std::size_t at = 0; at + 2 <= words.size();) {
     const std::size_t trajectory = words[at], count = words[at + 1];
     at += 2;
+    if (count > (words.size() - at) / kWordsOfEvent) return;  // of no writer of ours
     if (trajectory < places_.size()) places_[trajectory] = {offset + at * sizeof(std::uint64_t), count};
     at += count * kWordsOfEvent;
   }

@@ -19,9 +19,9 @@ class EventJournal {
   // "NAME.part.events" of "NAME.part".
   static std::filesystem::path name_beside(const std::filesystem::path& unfinished);
 
-  enum class Begin { anew, resume };
-  // Of so many trajectories. Resumed, it goes on behind what is whole, and is empty where there is none. Throws Error
-  // (file), as all functions do.
+  enum class Begin { anew, resume, look };
+  // Of so many trajectories. Resumed, it goes on behind what is whole, and is empty where there is none. For those who
+  // look it is what is whole by now, to be read alone, and has to be there. Throws Error (file), as all functions do.
   EventJournal(std::filesystem::path path, std::size_t trajectories, Begin begin);
   ~EventJournal();
   EventJournal(const EventJournal&) = delete;
@@ -45,7 +45,7 @@ class EventJournal {
     std::uint64_t offset = 0;  // of its first event, in bytes; 0: not held
     std::size_t count = 0;
   };
-  void read_all();
+  void read_all(Begin begin);
   void note(std::span<const std::uint64_t> words, std::uint64_t offset);
   void write_record();
 
