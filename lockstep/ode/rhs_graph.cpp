@@ -172,8 +172,12 @@ class GraphNet : public StateFunction {
   bool repeats_knots() const override { return knots_.some_repeat; }
   bool hides_knots() const override { return knots_.some_hide; }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
-    if (!knots_.some_repeat && (!knots_.some_move || parameters.empty())) return knots_.ever;
+    if (stay(parameters)) return detail::knots_within(knots_, span);
     return detail::time_knots(graph_, pieces_, knots_, span, parameters);
+  }
+  bool has_many_knots() const override { return knots_.many; }
+  KnotBounds knot_bounds(std::span<const double> parameters) const override {
+    return stay(parameters) ? knots_.bounds : detail::knot_bounds(graph_, pieces_, knots_, parameters);
   }
   // On a GPU it is compiled when a solve needs it.
   std::vector<FunctionPart> parts() const override {
@@ -207,6 +211,10 @@ class GraphNet : public StateFunction {
   const GraphPieces& pieces() const { return pieces_; }
 
  private:
+  // Whether the knots are those that are kept.
+  bool stay(std::span<const double> parameters) const {
+    return !knots_.some_repeat && (!knots_.some_move || parameters.empty());
+  }
   static const Source* named(const std::string& name) {
     static constexpr Source kSources[] = {Source::state, Source::parameters, Source::time};
     if (name == "u" || name == "state") return &kSources[0];

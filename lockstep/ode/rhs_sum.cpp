@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/detail/evaluation_cost.h"
+#include "lockstep/ode/detail/knot_bounds.h"
 #include "lockstep/ode/detail/require_rhs.h"
 #include "lockstep/ode/differentiable_tile.h"
 #include "lockstep/ode/rhs.h"
@@ -139,10 +140,19 @@ class Sum final : public StateFunction {
   bool repeats_knots() const override { return first_->repeats_knots() || second_->repeats_knots(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     const std::size_t of_first = parameters.empty() ? 0 : first_->parameters();
-    std::vector<TimeKnot> knots = first_->time_knots(span, parameters.first(of_first));
-    const std::vector<TimeKnot> more = second_->time_knots(span, parameters.subspan(of_first));
+    const auto of_one = parameters.first(of_first), of_other = parameters.subspan(of_first);
+    const KnotBounds all = has_many_knots() ? knot_bounds(parameters) : KnotBounds{};
+    std::vector<TimeKnot> knots = detail::knots_beside(*first_, of_one, all, span);
+    const std::vector<TimeKnot> more = detail::knots_beside(*second_, of_other, all, span);
     knots.insert(knots.end(), more.begin(), more.end());
     return knots;
+  }
+  bool has_many_knots() const override { return first_->has_many_knots() || second_->has_many_knots(); }
+  KnotBounds knot_bounds(std::span<const double> parameters) const override {
+    const std::size_t of_first = parameters.empty() ? 0 : first_->parameters();
+    const KnotBounds one = detail::knot_bounds(*first_, parameters.first(of_first));
+    const KnotBounds other = detail::knot_bounds(*second_, parameters.subspan(of_first));
+    return detail::bounds_of_both(one, other);
   }
   // A sum in the second place is added up first: not from left to right.
   std::vector<FunctionPart> parts() const override {

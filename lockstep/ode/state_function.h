@@ -71,10 +71,16 @@ class StateFunction {
 
   // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time, the hours of
   // t % 24. Adaptive steps end there. Of a trajectory with these parameters; with none, those that no parameter moves.
-  // At least those within the span; of an infinite one, of those that repeat one for all.
+  // At least those within the span; of an infinite one, of those that repeat one for all. Where some repeat those, too,
+  // that lie a little way beyond the span, so that a longer span makes no difference to a trajectory of a shorter one.
   virtual std::vector<TimeKnot> time_knots(const TimeSpan& /*span*/, std::span<const double> /*parameters*/) const {
     return {};
   }
+  // Whether there are so many that a solve asks for those about its own spans alone: time_knots() then costs by how
+  // many those are. What holds for all is told besides; where there are few, that is found from those of an infinite
+  // span.
+  virtual bool has_many_knots() const { return false; }
+  virtual KnotBounds knot_bounds(std::span<const double> /*parameters*/) const { return {}; }
   // Whether parameters move some: doses at a time of each patient's own.
   virtual bool moves_knots() const { return false; }
   // Whether some repeat without an end, so that the span decides which there are.

@@ -18,4 +18,12 @@ struct TimeSpan {
   double first = 0, last = 0;  // ascending
 };
 
+// What holds for all knots, those of any span.
+struct KnotBounds {
+  bool some = false;       // whether there are some
+  bool some_jump = false;  // and not only bend
+  bool repeats = false;    // without an end: of an infinite span one stands for all
+  double magnitude = 0;    // the largest
+};
+
 }  // namespace lockstep::ode

@@ -190,12 +190,10 @@ class Trained final : public detail::KnotsOfInner, public detail::WithTrained {
   }
   // Not those that a trained one moves: where it is in the end is not known here.
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
-    if (parameters.empty()) return inner_->time_knots(span, {});
-    std::vector<double> all;
-    for (const auto& [is_trained, index] : sources_.of) {
-      all.push_back(is_trained ? std::numeric_limits<double>::quiet_NaN() : parameters[index]);
-    }
-    return inner_->time_knots(span, all);
+    return inner_->time_knots(span, known(parameters));
+  }
+  KnotBounds knot_bounds(std::span<const double> parameters) const override {
+    return inner_->knot_bounds(known(parameters));
   }
   std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
@@ -220,6 +218,15 @@ class Trained final : public detail::KnotsOfInner, public detail::WithTrained {
   }
 
  private:
+  // The inner function's parameters, no number where they are trained; none of none.
+  std::vector<double> known(std::span<const double> parameters) const {
+    std::vector<double> all;
+    if (parameters.empty()) return all;
+    for (const auto& [is_trained, index] : sources_.of) {
+      all.push_back(is_trained ? std::numeric_limits<double>::quiet_NaN() : parameters[index]);
+    }
+    return all;
+  }
   template <class T>
   std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
     std::vector<T> values;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <variant>
 
 namespace lockstep::graph {
@@ -69,6 +70,37 @@ bool is_smooth(const Interpolate& table, std::size_t i) {
   return true;
 }
 
+// The first of the table's knots that x meets at the times asked for, and the one behind the last. Rounded times
+// ascend, or descend, as the knots do.
+std::pair<std::size_t, std::size_t> knots_between(const Interpolate& table, const TimeMultiple& x,
+                                                  const KnotsAsked& asked) {
+  const auto place = [&](const auto& is_before) {
+    return static_cast<std::size_t>(std::ranges::partition_point(table.knots, is_before) - table.knots.begin());
+  };
+  if (x.factor > 0) {
+    return {place([&](double knot) { return x.time_of(knot) < asked.first; }),
+            place([&](double knot) { return x.time_of(knot) <= asked.last; })};
+  }
+  return {place([&](double knot) { return x.time_of(knot) > asked.last; }),
+          place([&](double knot) { return x.time_of(knot) >= asked.first; })};
+}
+
+void find_knots(const Interpolate& table, const TimeMultiple& x, const KnotsAsked& asked,
+                const std::function<void(const TimeMultiple&, double, bool)>& found) {
+  auto [i, end] = knots_between(table, x, asked);
+  const bool jumps = table.powers() == 1;
+  if (!asked.ends_only) {
+    for (; i < end; ++i) {
+      if (!is_smooth(table, i)) found(x, table.knots[i], jumps);
+    }
+    return;
+  }
+  while (i < end && is_smooth(table, i)) ++i;
+  while (i < end && is_smooth(table, end - 1)) --end;
+  if (i < end) found(x, table.knots[i], jumps);
+  if (i + 1 < end) found(x, table.knots[end - 1], jumps);
+}
+
 }  // namespace
 
 std::optional<TimeMultiple> time_multiple(const Operation& operation, Inputs inputs) {
@@ -91,7 +123,7 @@ std::optional<TimeMultiple> time_multiple(const Operation& operation, Inputs inp
   return std::nullopt;
 }
 
-void find_bends(const Operation& operation, Inputs inputs,
+void find_bends(const Operation& operation, Inputs inputs, const KnotsAsked& asked,
                 const std::function<void(const TimeMultiple&, double, bool)>& found) {
   if (inputs.empty() || !reads_values(inputs)) return;
   if (const auto* binary = std::get_if<Binary>(&operation)) {
@@ -104,9 +136,7 @@ void find_bends(const Operation& operation, Inputs inputs,
   const TimeMultiple& x = *inputs[0];
   if (is_number(x)) return;
   if (const auto* table = std::get_if<Interpolate>(&operation)) {
-    for (std::size_t i = 0; i < table->knots.size(); ++i) {
-      if (!is_smooth(*table, i)) found(x, table->knots[i], table->powers() == 1);
-    }
+    find_knots(*table, x, asked, found);
   } else if (const auto* clip = std::get_if<Clip>(&operation)) {
     for (const double bound : {clip->minimum, clip->maximum}) {
       if (std::isfinite(bound)) found(x, bound, false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -23,8 +24,13 @@ std::optional<TimeMultiple> time_multiple(const Operation& operation, std::span<
 
 // Calls found(argument, value, jumps) for each value of an argument, a multiple of the time, at which what the
 // operation makes of it jumps, or else bends: comparisons, minima and maxima, absolute values, bounds, knots of tables
-// where the pieces beside them differ. Rectifiers too.
-void find_bends(const Operation& operation, std::span<const TimeMultiple* const> inputs,
+// where the pieces beside them differ. Rectifiers too. Of tables, which may be long, those knots that `asked` is for.
+struct KnotsAsked {
+  double first = -std::numeric_limits<double>::infinity();  // the times between which they are met
+  double last = std::numeric_limits<double>::infinity();
+  bool ends_only = false;  // the first and the last one for all
+};
+void find_bends(const Operation& operation, std::span<const TimeMultiple* const> inputs, const KnotsAsked& asked,
                 const std::function<void(const TimeMultiple&, double, bool)>& found);
 
 }  // namespace lockstep::graph

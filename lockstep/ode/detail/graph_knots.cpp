@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "lockstep/ode/detail/continuous_choice.h"
+#include "lockstep/ode/detail/knot_bounds.h"
 #include "lockstep/ode/detail/time_pieces.h"
 
 namespace lockstep::ode::detail {
@@ -19,8 +19,6 @@ using Values = std::vector<std::optional<TimePieces>>;
 using Inputs = std::span<const TimePieces* const>;
 using Parameters = std::span<const double>;
 using Continuous = std::span<const std::size_t>;
-
-constexpr TimeSpan kEver{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
 
 // Of each row of the ports, which take the pieces one after another.
 Values row_values(const GraphPieces& pieces, const Parameters& parameters, const TimeWalk& walk) {
@@ -123,10 +121,21 @@ bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuou
 }
 
 TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous, const TimeSpan& span,
-                const Parameters& parameters) {
-  TimeWalk walk(span);
+                const Parameters& parameters, bool ends_only = false) {
+  TimeWalk walk(span, ends_only);
   go_through(graph, pieces, continuous, parameters, walk, [](const graph::Node&, Inputs, const TimePieces*) {});
   return walk;
+}
+
+// Lists of as many cost a trajectory less than its steps.
+constexpr std::size_t kFewKnots = 256;
+
+std::size_t table_knots(const graph::Graph& graph) {
+  std::size_t knots = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (const auto* table = std::get_if<graph::Interpolate>(&node.operation)) knots += table->knots.size();
+  }
+  return knots;
 }
 
 bool reads_time(const GraphPieces& pieces) {
@@ -138,29 +147,56 @@ bool reads_time(const GraphPieces& pieces) {
 std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
                                  const TimeSpan& span, Parameters parameters) {
   if (!reads_time(pieces)) return {};
-  TimeWalk ever = walked(graph, pieces, known.continuous, kEver, parameters);
+  const auto knots_of = [&](const TimeSpan& of) {
+    return walked(graph, pieces, known.continuous, of, parameters).take_knots();
+  };
+  if (std::isinf(span.last - span.first)) return knots_of(kEver);
+  TimeWalk ever = walked(graph, pieces, known.continuous, kEver, parameters, known.many);
   const bool repeats = ever.repeats();
   std::vector<TimeKnot> knots = ever.take_knots();
-  if (!repeats || std::isinf(span.last - span.first)) return knots;
-  // Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
-  // away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
-  double margin = std::max({std::fabs(span.first), std::fabs(span.last), span.last - span.first});
-  for (const TimeKnot& knot : knots) margin = std::max(margin, knot.magnitude);
-  margin *= 0x1p-10;
-  return walked(graph, pieces, known.continuous, {span.first - margin, span.last + margin}, parameters).take_knots();
+  const KnotBounds bounds = bounds_of(knots, repeats);
+  if (repeats) return knots_of(with_margin(span, bounds.magnitude));
+  if (!known.many) return knots;
+  // Pieces that the span cuts short may be too narrow to tell on which side of a bend they are: they lie beyond it. By
+  // such numbers even those of an infinite span may be.
+  const double margin = 0x1p-40 * size_of(span, bounds.magnitude);
+  const bool is_told = bounds.magnitude < 0x1p40;
+  knots = knots_of(is_told ? TimeSpan{span.first - margin, span.last + margin} : kEver);
+  std::erase_if(knots, [&](const TimeKnot& knot) { return knot.time < span.first || knot.time > span.last; });
+  return knots;
+}
+
+KnotBounds knot_bounds(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                       Parameters parameters) {
+  if (!reads_time(pieces)) return {};
+  TimeWalk ever = walked(graph, pieces, known.continuous, kEver, parameters, known.many);
+  const bool repeats = ever.repeats();
+  return bounds_of(ever.take_knots(), repeats);
+}
+
+std::vector<TimeKnot> knots_within(const KnownKnots& known, const TimeSpan& span) {
+  if (!known.many) return known.ever;
+  const auto begin = std::ranges::lower_bound(known.ever, span.first, {}, &TimeKnot::time);
+  return {begin, std::ranges::upper_bound(begin, known.ever.end(), span.last, {}, &TimeKnot::time)};
 }
 
 KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {
   KnownKnots known;
   if (!reads_time(pieces)) return known;
   known.continuous = continuous_choices(graph);
-  TimeWalk without = walked(graph, pieces, known.continuous, kEver, {});
+  known.many = table_knots(graph) > kFewKnots;
+  TimeWalk without = walked(graph, pieces, known.continuous, kEver, {}, known.many);
   const std::vector<double> any = any_parameters(parameters);
-  TimeWalk with(kEver);
+  TimeWalk with(kEver, known.many);
   known.some_hide = hides_knots(graph, pieces, known.continuous, any, with);
   known.some_move = with.sites() != without.sites();
   known.some_repeat = with.repeats();
   known.ever = without.take_knots();
+  known.bounds = bounds_of(known.ever, without.repeats());
+  if (known.many) {
+    known.ever = walked(graph, pieces, known.continuous, kEver, {}).take_knots();
+    std::ranges::stable_sort(known.ever, {}, &TimeKnot::time);
+  }
   return known;
 }
 

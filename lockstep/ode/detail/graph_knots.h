@@ -12,7 +12,9 @@
 namespace lockstep::ode::detail {
 
 struct KnownKnots {
-  std::vector<TimeKnot> ever;  // of an infinite span, those that no parameter moves
+  std::vector<TimeKnot> ever;  // of an infinite span, those that no parameter moves; ascending where they are many
+  KnotBounds bounds;           // of those
+  bool many = false;           // StateFunction::has_many_knots(): for the length of its tables
   bool some_move = false;
   bool some_repeat = false;
   // Whether it compares, or looks up, what is made of the time in another way, sin(t) > 0.9: at times that nothing
@@ -23,11 +25,16 @@ struct KnownKnots {
 KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
 
 // Of everything in it that reads a multiple of the time plus a constant, piece by piece: tables, comparisons, bounds,
-// whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. Those within
-// the span and a little way beyond, so that a longer span makes no difference to a trajectory of a shorter one; of an
-// infinite span, of those that repeat one for all. `known` are the graph's own.
+// whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. As
+// StateFunction::time_knots; `known` are the graph's own.
 std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
                                  const TimeSpan& span, std::span<const double> parameters);
+
+KnotBounds knot_bounds(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                       std::span<const double> parameters);
+
+// Those of KnownKnots::ever for a span.
+std::vector<TimeKnot> knots_within(const KnownKnots& known, const TimeSpan& span);
 
 // Parameters as good as any others, which make no factor of the time vanish but by design.
 inline std::vector<double> any_parameters(std::size_t count) {

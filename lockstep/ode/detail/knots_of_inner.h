@@ -17,6 +17,8 @@ class KnotsOfInner : public StateFunction {
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     return inner_->time_knots(span, parameters);
   }
+  bool has_many_knots() const override { return inner_->has_many_knots(); }
+  KnotBounds knot_bounds(std::span<const double> parameters) const override { return inner_->knot_bounds(parameters); }
   bool moves_knots() const override { return inner_->moves_knots(); }
   bool repeats_knots() const override { return inner_->repeats_knots(); }
   bool hides_knots() const override { return inner_->hides_knots(); }

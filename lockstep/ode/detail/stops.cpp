@@ -12,25 +12,15 @@
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/fixed_steps.h"
+#include "lockstep/ode/detail/knot_bounds.h"
+#include "lockstep/ode/detail/near_knots.h"
 
 namespace lockstep::ode::detail {
 namespace {
 
-// How far from a jump its sides are evaluated, in units of the precision at the numbers that lead there: the argument
-// of a table takes a few roundings on its way from the time.
-constexpr double kUlps = 8;
-// Beside 0 at least so far: the slope in time of sqrt(t) is not finite there, which a linearly implicit step allows
-// for, and so steep nearer by that no step is short enough.
-constexpr double kLeastSide = 0x1p-120;
-
-double width(const TimeKnot& knot, Precision precision) {
-  const double epsilon = precision == Precision::f32 ? 0x1p-23 : 0x1p-52;
-  return std::max(kUlps * epsilon * std::max(std::fabs(knot.time), knot.magnitude), kLeastSide);
-}
-
 // Jumps that repeat have room between their sides: else which of them are joined depended on where the span begins.
 void require_apart(const TimeKnot& knot, Precision precision, const Problem& problem) {
-  const double least = 4 * width(knot, precision);
+  const double least = 4 * StopSides::of_roundings(knot, precision);
   if (knot.apart == 0 || knot.apart >= least) return;
   // Knots beside the span are known, too.
   const auto [first, last] = problem.time_range();
@@ -51,22 +41,40 @@ double slack(const Problem& problem, double dt) {
   return std::max(kStepSlack * dt, 3 * 0x1p-52 * std::max(std::fabs(first), std::fabs(last)));
 }
 
+StopSides sides_of(const Problem& problem, const Options& options) {
+  if (options.control != StepControl::fixed) return {};
+  return {slack(problem, options.dt), options.dt / 4};
+}
+
+// The knots of all these parameters that some of a span depend on; `all` holds for all of them.
+std::vector<TimeKnot> knots_of(const StateFunction& rhs, std::span<const std::span<const double>> parameters,
+                               const KnotBounds& all, const TimeSpan& span) {
+  std::vector<TimeKnot> knots;
+  for (const std::span<const double> each : parameters) {
+    const std::vector<TimeKnot> more = knots_beside(rhs, each, all, span);
+    knots.insert(knots.end(), more.begin(), more.end());
+  }
+  return knots;
+}
+
 }  // namespace
 
-Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.control == StepControl::fixed) {
+Stops::Stops(const Problem& problem, const Options& options)
+    : sides_(sides_of(problem, options)), fixed_(options.control == StepControl::fixed) {
   // Where only spans are told there are no parameters.
   const bool moves = options.stop_at_knots && problem.rhs->moves_knots() && !problem.parameters.empty();
   const std::size_t each = problem.rhs->parameters();
-  const auto knots_of = [&](const TimeSpan& span, std::size_t trajectory) {
-    if (!options.stop_at_knots) return std::vector<TimeKnot>();
-    if (!moves) return problem.rhs->time_knots(span, {});
-    return problem.rhs->time_knots(span, {problem.parameters_of(trajectory), each});
-  };
+  std::vector<std::span<const double>> parameters;  // of those that have knots of their own
+  const std::size_t sets = moves && problem.parameters.size() != each ? problem.trajectories() : 1;
+  for (std::size_t i = 0; i < sets; ++i) {
+    parameters.push_back(moves ? std::span(problem.parameters_of(i), each) : std::span<const double>());
+  }
   if (problem.impulses_differ() || (moves && knots_differ(problem, options))) {
     first_.push_back(0);
     for (std::size_t i = 0; i < problem.trajectories(); ++i) {
       const auto [first, last] = std::minmax({problem.start_time(i), problem.end_time(i)});
-      add(problem, options, knots_of({first, last}, i), moves, problem.impulses_of(i));
+      const std::span<const std::span<const double>> own(&parameters[sets == 1 ? 0 : i], 1);
+      add(problem, options, {{first, last}, own, problem.impulses_of(i), moves});
       if (time_.size() == first_.back()) add_beyond_reach();
       first_.push_back(time_.size());
     }
@@ -74,14 +82,7 @@ Stops::Stops(const Problem& problem, const Options& options) : fixed_(options.co
     return;
   }
   const auto [first, last] = problem.time_range();
-  const TimeSpan span{first, last};
-  std::vector<TimeKnot> knots;
-  const std::size_t sets = moves && problem.parameters.size() != each ? problem.trajectories() : 1;
-  for (std::size_t i = 0; i < sets; ++i) {
-    const std::vector<TimeKnot> more = knots_of(span, i);
-    knots.insert(knots.end(), more.begin(), more.end());
-  }
-  add(problem, options, knots, moves, problem.impulses);
+  add(problem, options, {{first, last}, parameters, problem.impulses, moves});
   const bool others_have = moves || (options.stop_at_knots && problem.rhs->repeats_knots());
   if (others_have && time_.empty()) add_beyond_reach();
   end_changes();
@@ -125,34 +126,84 @@ void Stops::end_changes() {
   if (!changes_.empty()) first_change_.push_back(static_cast<std::int64_t>(changes_.size()));
 }
 
-void Stops::add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
-                std::span<const Impulse> impulses) {
+void Stops::add(const Problem& problem, const Options& options, const Added& added) {
+  if (!options.stop_at_knots) return add_knots(problem, options, {}, added);
+  // Spans that lie on a device are not told.
+  const bool are_told = !problem.end_times.empty() && added.span.first <= added.span.last;
+  if (problem.rhs->has_many_knots() && are_told) return add_near(problem, options, added);
+  const TimeSpan span = problem.rhs->has_many_knots() ? kEver : added.span;
+  add_knots(problem, options, knots_of(*problem.rhs, added.parameters, {}, span), added);
+}
+
+void Stops::add_near(const Problem& problem, const Options& options, const Added& added) {
+  const StateFunction& rhs = *problem.rhs;
+  KnotBounds bounds;
+  for (const std::span<const double> each : added.parameters) bounds = bounds_of_both(bounds, rhs.knot_bounds(each));
+  const std::size_t first = time_.size();
+  const TimeSpan rounded = rounded_span(added.span, bounds.magnitude, sides_, options.precision);
+  const auto ask = [&](const TimeSpan& span) { return knots_of(rhs, added.parameters, bounds, span); };
+  if (bounds.repeats) {
+    add_knots(problem, options, ask(added.span), added);
+  } else {
+    std::vector<OtherStop> others;
+    for (const double stop : options.stops) others.push_back({stop, sides_.of({stop, true, 0}, options.precision)});
+    for (const Impulse& impulse : added.impulses) {
+      others.push_back({impulse.time, sides_.of({impulse.time, true, 0}, Precision::f64)});
+    }
+    add_knots(problem, options, near_knots(rounded, bounds, std::move(others), sides_, options.precision, ask), added);
+  }
+  drop_beyond(rounded, first);
+  const bool some = fixed_ && !added.moves ? bounds.some_jump : bounds.some;
+  const bool others_have = some || !options.stops.empty();
+  if (others_have && time_.size() == first) add_beyond_reach();
+}
+
+void Stops::drop_beyond(const TimeSpan& span, std::size_t first) {
+  const auto changes_at = [&](std::size_t stop) {
+    const auto end = stop + 1 < time_.size() ? first_change_[stop + 1] : static_cast<std::int64_t>(changes_.size());
+    return end != first_change_[stop];
+  };
+  std::size_t begin = first, end = time_.size();
+  while (begin < end && high_[begin] < span.first && !changes_at(begin)) ++begin;
+  while (end > begin && low_[end - 1] > span.last && !changes_at(end - 1)) --end;
+  const auto keep = [&](auto& numbers) {
+    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(end), numbers.end());
+    numbers.erase(numbers.begin() + static_cast<std::ptrdiff_t>(first),
+                  numbers.begin() + static_cast<std::ptrdiff_t>(begin));
+  };
+  keep(time_);
+  keep(low_);
+  keep(high_);
+  keep(jumps_);
+  keep(first_change_);
+}
+
+void Stops::add_knots(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+                      const Added& added) {
   struct Stop {
     TimeKnot knot;
     const Impulse* impulse = nullptr;
   };
   std::vector<Stop> stops;
-  stops.reserve(knots.size() + options.stops.size() + impulses.size());
+  stops.reserve(knots.size() + options.stops.size() + added.impulses.size());
   for (const TimeKnot& knot : knots) {
     // Where the function only bends, and no derivative jumps, a fixed step has nothing to choose.
-    if (!fixed_ || knot.jumps || moves) stops.push_back({knot});
+    if (!fixed_ || knot.jumps || added.moves) stops.push_back({knot});
   }
   // What a given stop is for is not known: that the function jumps is the worst.
   for (const double stop : options.stops) stops.push_back({{stop, true, 0}});
-  for (const Impulse& impulse : impulses) stops.push_back({{impulse.time, true, 0}, &impulse});
+  for (const Impulse& impulse : added.impulses) stops.push_back({{impulse.time, true, 0}, &impulse});
   std::ranges::stable_sort(stops, {}, [](const Stop& stop) { return stop.knot.time; });
-  const double most = fixed_ ? options.dt / 4 : std::numeric_limits<double>::infinity();
-  const double least = fixed_ ? slack(problem, options.dt) : 0;
   const std::size_t first = time_.size();
   double widest = 0;  // of the sides of those that are one with the last
   for (const auto& [knot, impulse] : stops) {
     require_apart(knot, options.precision, problem);
     // An impulse is where its time says, in float64: the function that the state's precision blurs need not jump there.
     const Precision blur = impulse != nullptr ? Precision::f64 : options.precision;
-    const double sides = std::min(std::max(width(knot, blur), least), most);
+    const double sides = sides_.of(knot, blur);
     // Where a parameter moves a bend the derivative by it jumps there: one evaluation for both sides would give the
     // step before it the slope of the step behind.
-    const bool two_sides = knot.jumps || moves;
+    const bool two_sides = knot.jumps || added.moves;
     const double side = two_sides ? sides : 0;
     // Times that the precision does not tell apart, by what leads to the one or to the other, are one, with the widest
     // sides: those within them of the first. Many that lie close are as many as have room beside each other.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/ode/detail/stop_sides.h"
 #include "lockstep/ode/detail/stop_times.h"
 #include "lockstep/ode/options.h"
 #include "lockstep/ode/problem.h"
@@ -45,9 +46,20 @@ class Stops {
   }
 
  private:
-  // Those of a trajectory, or of all. `moves`: whether parameters move some of the knots.
-  void add(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots, bool moves,
-           std::span<const Impulse> impulses);
+  // Those of a trajectory, or of all, whose knots those with one of these sets of parameters are. `moves`: whether
+  // parameters move some of the knots.
+  struct Added {
+    TimeSpan span;
+    std::span<const std::span<const double>> parameters;
+    std::span<const Impulse> impulses;
+    bool moves;
+  };
+  void add(const Problem& problem, const Options& options, const Added& added);
+  void add_near(const Problem& problem, const Options& options, const Added& added);  // where there are many
+  void add_knots(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
+                 const Added& added);
+  // Those from `first` on, but for changes of states.
+  void drop_beyond(const TimeSpan& span, std::size_t first);
   void add_time(double time, double side, bool jumps);
   void join_last();  // with the one before it
   // For a trajectory that has none where others have: with and without them it makes the same steps.
@@ -59,6 +71,7 @@ class Stops {
   std::vector<std::size_t> first_;          // [trajectory + 1] where they differ
   std::vector<std::int64_t> first_change_;  // [time + 1] where there are changes
   std::vector<StateChange> changes_;        // by time
+  StopSides sides_;
   bool fixed_ = false;
 };
 

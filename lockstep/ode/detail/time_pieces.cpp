@@ -139,16 +139,21 @@ void TimeWalk::find(const graph::Operation& operation, const Piece& piece, std::
     if (piece.x[1]->factor == 0) find_repeated(*piece.x[0], piece.x[1]->offset, 0, piece, cuts);
     return;
   }
-  graph::find_bends(operation, piece.x, [&](const TimeMultiple& argument, double value, bool jumps) {
+  const bool finite = !std::isinf(span_.last - span_.first);
+  const auto note = [&](const TimeMultiple& argument, double value, bool jumps) {
     const double time = argument.time_of(value);
     if (!std::isfinite(time)) return;
     ++sites_;
     if (time < piece.first || time > piece.last) return;
     jumps = jumps && !piece.continuous;
     knots_.push_back({time, jumps, std::max(argument.magnitude, std::fabs(value)) / std::fabs(argument.factor), 0});
-    if (static_cast<double>(knots_.size()) > kMostTimes) refuse_times((span_.last - span_.first) / kMostTimes);
+    // Tables that do not repeat are as long as somebody made them.
+    if (repeats_ && finite && static_cast<double>(knots_.size()) > kMostTimes) {
+      refuse_times((span_.last - span_.first) / kMostTimes);
+    }
     cuts.push_back(time);
-  });
+  };
+  graph::find_bends(operation, piece.x, {piece.first, piece.last, ends_only_}, note);
 }
 
 std::optional<TimePieces> TimeWalk::apply(const graph::Operation& operation, std::span<const TimePieces* const> inputs,

@@ -19,10 +19,10 @@ struct TimePiece {
 using TimePieces = std::vector<TimePiece>;  // one after another to the span's end
 
 // What operations do on a span of time. On an infinite one those that repeat are taken for one piece, and one of their
-// jumps stands for all.
+// jumps stands for all. With `ends_only` of a table's knots the first and the last one stand for all.
 class TimeWalk {
  public:
-  explicit TimeWalk(const TimeSpan& span) : span_(span) {}
+  explicit TimeWalk(const TimeSpan& span, bool ends_only = false) : span_(span), ends_only_(ends_only) {}
 
   TimePieces whole(const graph::TimeMultiple& value) const { return {{span_.last, value}}; }
   // What the operation makes of these values, null where they are none; notes where it bends within the span, and
@@ -43,6 +43,7 @@ class TimeWalk {
                      std::vector<double>& cuts);
 
   TimeSpan span_;
+  bool ends_only_;
   std::vector<TimeKnot> knots_;
   std::size_t sites_ = 0;
   bool repeats_ = false;

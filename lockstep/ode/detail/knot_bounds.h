@@ -1,0 +1,56 @@
+// What holds for all knots of a right-hand side, and the spans that it is asked about.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "lockstep/ode/state_function.h"
+#include "lockstep/ode/time_knot.h"
+
+namespace lockstep::ode::detail {
+
+constexpr TimeSpan kEver{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+
+inline KnotBounds bounds_of(const std::vector<TimeKnot>& ever, bool repeats) {
+  KnotBounds bounds{!ever.empty(), false, repeats, 0};
+  for (const TimeKnot& knot : ever) {
+    bounds.some_jump = bounds.some_jump || knot.jumps;
+    bounds.magnitude = std::max(bounds.magnitude, knot.magnitude);
+  }
+  return bounds;
+}
+
+inline KnotBounds bounds_of_both(const KnotBounds& a, const KnotBounds& b) {
+  return {a.some || b.some, a.some_jump || b.some_jump, a.repeats || b.repeats, std::max(a.magnitude, b.magnitude)};
+}
+
+inline KnotBounds knot_bounds(const StateFunction& function, std::span<const double> parameters) {
+  if (function.has_many_knots()) return function.knot_bounds(parameters);
+  return bounds_of(function.time_knots(kEver, parameters), function.repeats_knots());
+}
+
+// The largest of the numbers that lead to a knot of the span.
+inline double size_of(const TimeSpan& span, double magnitude) {
+  return std::max({std::fabs(span.first), std::fabs(span.last), span.last - span.first, magnitude});
+}
+
+// Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
+// away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
+inline TimeSpan with_margin(const TimeSpan& span, double magnitude) {
+  const double margin = 0x1p-10 * size_of(span, magnitude);
+  return {span.first - margin, span.last + margin};
+}
+
+// The knots of a function beside another one's: of a sum, or of all trajectories that share their stops. Where those
+// repeat, some lie beyond the span, and it tells its own there, too.
+inline std::vector<TimeKnot> knots_beside(const StateFunction& function, std::span<const double> parameters,
+                                          const KnotBounds& all, const TimeSpan& span) {
+  if (!all.repeats || !function.has_many_knots()) return function.time_knots(span, parameters);
+  const KnotBounds own = function.knot_bounds(parameters);
+  return function.time_knots(own.repeats ? span : with_margin(span, own.magnitude), parameters);
+}
+
+}  // namespace lockstep::ode::detail
