@@ -112,6 +112,23 @@ TEST(ManyComponents, along_directions_derivatives_are_those_of_gradients) {
   }
 }
 
+// Along directions, 32 of which share a tile where there is one trajectory.
+TEST(ManyComponents, of_one_trajectory_they_have_the_bits_of_many) {
+  for (const std::size_t cells : {40u, 70u}) {
+    const Problem problem = ring_problem(cells, 17);
+    for (const char* method : {"tsit5", "rodas5p"}) {
+      const Options options = f64(method, StepControl::per_trajectory);
+      const Sensitivities all = solve_with_sensitivities(problem, options);
+      const Sensitivities one = solve_with_sensitivities(problem.part(16, 1), options);
+      const std::size_t row = problem.save_points() * cells;
+      for (std::size_t i = 0; i < row * cells; ++i)
+        ASSERT_EQ(one.by_initial_state[i], all.by_initial_state[16 * row * cells + i]) << method << " " << i;
+      for (std::size_t i = 0; i < row * 2; ++i)
+        ASSERT_EQ(one.by_parameter[i], all.by_parameter[16 * row * 2 + i]) << method << " " << i;
+    }
+  }
+}
+
 TEST(ManyComponents, a_direction_along_one_number_is_its_column_to_the_bit) {
   for (const std::size_t cells : {5u, 70u}) {
     const Problem problem = ring_problem(cells, 2);
@@ -161,18 +178,21 @@ class CountedTile final : public DifferentiableTile<double> {
   Calls& calls_;
 };
 
-// A tenth of the span by Euler's method: ten steps, whose ends are evaluated as well, and two directions.
-TEST(ManyComponents, a_step_takes_one_derivative_for_each_direction) {
+// A tenth of the span by Euler's method: ten steps, whose ends are evaluated as well, and two directions. Two
+// trajectories leave 30 lanes free, and directions share an evaluation; 17 leave none to a second direction.
+TEST(ManyComponents, a_step_takes_one_derivative_for_each_direction_that_fills_a_tile) {
   for (const std::size_t cells : {100u, 200u}) {
-    Problem problem = ring_problem(cells, 2);
-    Calls calls;
-    problem.rhs = std::make_shared<testing::WatchedDerivatives>(
-        problem.rhs, [&](auto inner) { return std::make_shared<CountedTile>(std::move(inner), calls); });
-    Options options = f64("euler", StepControl::fixed);
-    options.dt = 0.1;
-    solve_along(problem, {{0, 1}, {}}, options);
-    EXPECT_EQ(calls.forward, 2 * 11) << cells;
-    EXPECT_EQ(calls.reverse, 0) << cells;
+    for (const auto& [trajectories, each] : {std::pair<std::size_t, int>{2, 1}, {17, 2}}) {
+      Problem problem = ring_problem(cells, trajectories);
+      Calls calls;
+      problem.rhs = std::make_shared<testing::WatchedDerivatives>(
+          problem.rhs, [&](auto inner) { return std::make_shared<CountedTile>(std::move(inner), calls); });
+      Options options = f64("euler", StepControl::fixed);
+      options.dt = 0.1;
+      solve_along(problem, {{0, 1}, {}}, options);
+      EXPECT_EQ(calls.forward, each * 11) << cells;
+      EXPECT_EQ(calls.reverse, 0) << cells;
+    }
   }
 }
 

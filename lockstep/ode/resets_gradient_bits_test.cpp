@@ -178,11 +178,34 @@ TEST(ResetGradientBits, of_a_trajectory_are_its_own_in_any_ensemble) {
     const Options options = options_of(precision);
     const Gradients whole = solve_with_gradients(problem, options, weighted_sum);
     for (const auto& [first, count] :
-         std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {5, 33}, {31, 2}, {38, 32}}) {
+         std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {5, 33}, {31, 2}, {38, 32}, {61, 5}}) {
       const Gradients part = solve_with_gradients(problem.part(first, count), options, weighted_sum);
       for (std::size_t at = 0; at < kComponents * count; ++at)
         EXPECT_EQ(part.initial_states[at], whole.initial_states[kComponents * first + at]);
       for (std::size_t at = 0; at < 2 * count; ++at) EXPECT_EQ(part.parameters[at], whole.parameters[2 * first + at]);
+    }
+  }
+}
+
+// Forwards too, where few trajectories leave lanes to directions.
+TEST(ResetGradientBits, sensitivities_of_a_trajectory_are_its_own_in_any_ensemble) {
+  Problem problem = kicked_balls(70);
+  for (double& t : problem.save_times) t = std::isinf(t) ? 1.5 : t;  // of each as many
+  for (std::size_t i = 0; i < 70; ++i) problem.end_times[i] = problem.save_times[4 * i + 3];
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    const Options options = options_of(precision);
+    const Sensitivities whole = solve_with_sensitivities(problem, options);
+    for (const auto& [first, count] :
+         std::vector<std::pair<std::size_t, std::size_t>>{{0, 1}, {5, 33}, {31, 2}, {61, 5}}) {
+      const Sensitivities part = solve_with_sensitivities(problem.part(first, count), options);
+      const auto expect_same = [count = count, first = first](const Numbers& found, const Numbers& of_whole) {
+        const std::size_t each = found.size() / count;
+        for (std::size_t at = 0; at < found.size(); ++at) EXPECT_EQ(found[at], of_whole[first * each + at]) << at;
+      };
+      expect_same(part.by_initial_state, whole.by_initial_state);
+      expect_same(part.by_parameter, whole.by_parameter);
+      expect_same(part.end_state_by_initial_state, whole.end_state_by_initial_state);
+      expect_same(part.end_state_by_parameter, whole.end_state_by_parameter);
     }
   }
 }

@@ -50,8 +50,9 @@ std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const
   run_on_threads(plan.threads, [&](int) {
     cpu::AdjointTile<T> tile(problem, options, rhs, plan.target, kMemoryBytes / static_cast<std::size_t>(plan.threads));
     tile.stop_when(control.cancel);
-    std::vector<T> derivatives(kTileLanes * row * directions.count());
-    std::vector<double> ends(kTileLanes * (1 + n) * directions.count());
+    const std::size_t most_lanes = std::min<std::size_t>(kTileLanes, count);
+    std::vector<T> derivatives(most_lanes * row * directions.count());
+    std::vector<double> ends(most_lanes * (1 + n) * directions.count());
     for (std::size_t first = kTileLanes * next++; first < count; first = kTileLanes * next++) {
       const std::size_t lanes = std::min<std::size_t>(kTileLanes, count - first);
       tile.forward(first, static_cast<int>(lanes), common.steps, common.ends_of(first, lanes));

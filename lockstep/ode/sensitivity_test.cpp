@@ -11,6 +11,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/graph/graph.h"
+#include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/gradient_cases.h"
@@ -98,6 +99,80 @@ TEST(Sensitivity, of_a_graph_are_those_of_the_built_in_system) {
   };
   expect_near(found.by_initial_state, expected.by_initial_state);
   expect_near(found.by_parameter, expected.by_parameter);
+}
+
+// NaN is equal to NaN.
+void expect_part(const std::vector<double>& part, const std::vector<double>& whole, std::size_t each, std::size_t first,
+                 const std::string& what) {
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const double expected = whole[first * each + i];
+    ASSERT_TRUE(part[i] == expected || (std::isnan(part[i]) && std::isnan(expected))) << what << ", number " << i;
+  }
+}
+void expect_part(const Sensitivities& part, const Sensitivities& whole, const Problem& of_part, std::size_t first,
+                 const std::string& what) {
+  const std::size_t n = of_part.rhs->components(), m = of_part.rhs->parameters(), row = of_part.save_points() * n;
+  expect_part(part.by_initial_state, whole.by_initial_state, row * n, first, what + ", by initial state");
+  expect_part(part.by_parameter, whole.by_parameter, row * m, first, what + ", by parameter");
+  expect_part(part.end_state_by_initial_state, whole.end_state_by_initial_state, n * n, first, what + ", end");
+  expect_part(part.end_state_by_parameter, whole.end_state_by_parameter, n * m, first, what + ", end");
+  expect_part(part.end_time_by_initial_state, whole.end_time_by_initial_state, n, first, what + ", time");
+  expect_part(part.end_time_by_parameter, whole.end_time_by_parameter, m, first, what + ", time");
+}
+
+// Few trajectories leave lanes to directions, many fill a tile.
+TEST(Sensitivity, of_few_trajectories_have_the_bits_of_many) {
+  std::vector<Case> cases = all_cases();
+  cases.push_back(trained_case());
+  for (const Case& c : cases) {
+    for (const Mode& mode : {Mode{"tsit5", StepControl::per_trajectory}, Mode{"rk4", StepControl::fixed},
+                             Mode{"rodas5p", StepControl::per_trajectory}}) {
+      if (!has_derivatives(c, mode.method)) continue;
+      for (const Precision precision : {Precision::f32, Precision::f64}) {
+        Problem problem = ensemble(c, 32);
+        if (c.name == std::string("lorenz")) {  // each at its time
+          problem.event = TerminalEvent{
+              differentiable_event_function<3, 3>("x", [](auto, const auto& u, const auto&) { return u[0] - 10; })};
+        }
+        Options options = f64(mode.method, mode.control);
+        if (mode.control != StepControl::fixed) options.stops = {0.1, 0.35};
+        options.precision = precision;
+        const Sensitivities whole = solve_with_sensitivities(problem, options);
+        EXPECT_EQ(whole.records[0].status, problem.event ? Status::terminated : Status::success);
+        for (const auto& [first, count] :
+             {std::pair<std::size_t, std::size_t>{0, 1}, {31, 1}, {7, 2}, {0, 3}, {20, 8}, {3, 16}, {1, 31}}) {
+          const Problem part = problem.part(first, count);
+          expect_part(
+              solve_with_sensitivities(part, options), whole, part, first,
+              std::string(c.name) + " " + mode.method + " " + std::to_string(count) + " from " + std::to_string(first));
+        }
+      }
+    }
+  }
+}
+
+// More directions of one trajectory than a tile has lanes, of each trajectory its own.
+TEST(Sensitivity, along_many_directions_few_trajectories_have_the_bits_of_many) {
+  constexpr std::size_t kDirections = 43;
+  const Problem problem = ensemble(lorenz_case(), 32);
+  Directions directions;
+  for (std::size_t d = 0; d < kDirections; ++d)
+    directions.parameters.push_back(d % 4 < 3 ? d % 4 : Directions::kNoParameter);
+  for (std::size_t i = 0; i < 32 * 3 * kDirections; ++i)
+    directions.initial_states.push_back(std::sin(static_cast<double>(i)));
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    Options options = f64("tsit5", StepControl::per_trajectory);
+    options.precision = precision;
+    const DirectionalDerivatives whole = solve_along(problem, directions, options);
+    const std::size_t each = problem.save_points() * 3 * kDirections;
+    for (const std::size_t count : {1u, 2u, 5u, 31u}) {
+      Directions of_part = directions;
+      of_part.initial_states.assign(directions.initial_states.end() - static_cast<int>(count * 3 * kDirections),
+                                    directions.initial_states.end());
+      expect_part(solve_along(problem.part(32 - count, count), of_part, options).by_direction, whole.by_direction, each,
+                  32 - count, std::to_string(count));
+    }
+  }
 }
 
 TEST(Sensitivity, states_have_the_bits_of_solve) {

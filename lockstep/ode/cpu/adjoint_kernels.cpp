@@ -117,11 +117,12 @@ void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
 template <class T>
 void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept) {
   const Tag<T> d;
-  const std::size_t size = components * kTileLanes;
-  each_register<T>(rows, [&](int v, std::size_t at) {
-    const auto keep = lanes_of(d, kept, v);
-    hn::Store(hn::IfThenElse(keep, hn::Load(d, in_out + at), hn::Load(d, other + at % size)), d, in_out + at);
-  });
+  for (std::size_t row = 0; row < rows; row += components, in_out += components * kTileLanes) {
+    each_register<T>(std::min(components, rows - row), [&](int v, std::size_t at) {
+      const auto keep = lanes_of(d, kept, v);
+      hn::Store(hn::IfThenElse(keep, hn::Load(d, in_out + at), hn::Load(d, other + at)), d, in_out + at);
+    });
+  }
 }
 
 template <class T, class Body>

@@ -97,6 +97,7 @@ void AdjointTile<T>::load(std::size_t first, int lanes) {
   tile_.after_rejection = 0;
   attempts_ = 0;
   open_ = 0;
+  lanes_taken_ = static_cast<std::size_t>(lanes);
   for (int lane = 0; lane < kTileLanes; ++lane) {
     const auto column = static_cast<std::size_t>(lane);
     const std::size_t trajectory = first + static_cast<std::size_t>(std::min(lane, lanes - 1));

@@ -63,7 +63,8 @@ class AdjointTile {
   // Instead of backward(): out [lane][time][component][direction], the derivatives of the saved states along these
   // directions, of which the tile's begin at trajectory `first`; NaN at save points that were not reached. ends
   // [lane][end time, then components of the end state][direction]; NaN of lanes that failed. Then local_error(lane)
-  // says how well steps resolved them. Defined in sensitivity_tile.cpp.
+  // says how well steps resolved them. Both need room for the lanes of forward() alone. Defined in
+  // sensitivity_tile.cpp.
   void sensitivities(const Directions& directions, std::size_t first, std::span<T> out, std::span<double> ends);
   // Of the last sensitivities().
   const LocalError& local_error(int lane) const { return local_errors_[lane]; }
@@ -170,6 +171,7 @@ class AdjointTile {
   OpenBlock block_{};
   StepSaver<T> saver_;
   TrajectoryRecord outcome_[kTileLanes] = {};
+  std::size_t lanes_taken_ = 0;  // by the last forward(); those behind them are copies
   LaneMask open_ = 0;
   std::int64_t attempts_ = 0;
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses

@@ -254,8 +254,8 @@ class Along {
     Directions all;
     all.parameters = {Directions::kNoParameter};
     for (std::size_t c = 0; c < components_; ++c) all.initial_states.push_back(c % 2 == 0 ? 1 : -1);
-    std::vector<T> saved(kTileLanes * row_);
-    std::vector<double> ends(kTileLanes * (1 + components_));
+    std::vector<T> saved(row_);
+    std::vector<double> ends(1 + components_);
     tile_.sensitivities(all, trajectory_, saved, ends);
     return tile_.local_error(0);
   }

@@ -6,13 +6,14 @@
 #include <limits>
 
 #include "lockstep/ode/cpu/adjoint_tile.h"
+#include "lockstep/ode/cpu/direction_lanes.h"
 
 namespace lockstep::ode::cpu {
 namespace {
 
 template <class T>
-bool all_zero(const T* lanes) {
-  return std::all_of(lanes, lanes + kTileLanes, [](T x) { return x == 0; });
+bool all_zero(const T* lanes, std::size_t count) {
+  return std::all_of(lanes, lanes + count, [](T x) { return x == 0; });
 }
 
 }  // namespace
@@ -23,32 +24,37 @@ template <class T>
 void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t first, std::span<T> out,
                                    std::span<double> ends) {
   const std::size_t n = context_.components(), m = context_.parameters(), columns = directions.count();
-  const std::size_t rows = n * columns, size = rows * kTileLanes;
+  const std::size_t rows = n * columns;
+  // All arithmetic is that of lanes, so that it does not matter for the bits in which of them a number lies.
+  const DirectionLanes layout(lanes_taken_, columns);
+  const std::size_t width = layout.width(), side_by_side = layout.side_by_side(), groups = layout.groups();
+  const std::size_t packed_rows = n * groups, size = packed_rows * kTileLanes;
+  std::vector<std::size_t> place(rows);  // [component][direction], of the first lane
+  for (std::size_t row = 0; row < rows; ++row) place[row] = layout.place(row / columns, row % columns);
   const Tableau& tableau = *context_.tableau.source;
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
   AlignedBuffer<T> y(size), y1(size), argument(size), k(total_stages() * size);
-  alignas(64) T scale[kTileLanes];
+  alignas(64) T scale[kTileLanes], h_of[kTileLanes];
   AlignedBuffer<T> unit(n * kTileLanes), row_bar(n * kTileLanes);
   AlignedBuffer<std::byte> recording(rhs_.record_bytes());
   std::fill(out.begin(), out.end(), std::numeric_limits<T>::quiet_NaN());
   std::fill(ends.begin(), ends.end(), std::numeric_limits<double>::quiet_NaN());
   const auto write = [&](std::size_t lane, std::size_t save, const auto& value) {
     T* const to = out.data() + (lane * context_.save_points() + save) * rows;
-    for (std::size_t row = 0; row < rows; ++row) to[row] = value(row * kTileLanes + lane);
+    for (std::size_t row = 0; row < rows; ++row) to[row] = value(place[row] + lane);
   };
 
   // Where the end time is a constant.
   const auto write_end = [&](std::size_t lane, const auto& value) {
     double* const to = ends.data() + lane * (1 + n) * columns;
     std::fill_n(to, columns, 0.0);
-    for (std::size_t row = 0; row < rows; ++row)
-      to[columns + row] = static_cast<double>(value(row * kTileLanes + lane));
+    for (std::size_t row = 0; row < rows; ++row) to[columns + row] = static_cast<double>(value(place[row] + lane));
   };
   const auto pass_impulses = [&](std::size_t lane, double t, T* of) {
     if (t == lanes_[lane].t_end) return;
     detail::for_changes(tile_.stops[lane], t, [&](const detail::StateChange& change) {
-      T* const row = of + static_cast<std::size_t>(change.component) * columns * kTileLanes + lane;
-      for (std::size_t d = 0; d < columns; ++d) row[d * kTileLanes] *= static_cast<T>(change.factor);
+      const std::size_t* const row = place.data() + static_cast<std::size_t>(change.component) * columns;
+      for (std::size_t d = 0; d < columns; ++d) of[row[d] + lane] *= static_cast<T>(change.factor);
     });
   };
 
@@ -75,7 +81,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     for (std::size_t d = 0; d < columns; ++d) {
       double change = directions.along(d, slopes.by_parameter);
       for (std::size_t c = 0; c < n; ++c) {
-        to[(1 + c) * columns + d] = static_cast<double>(value((c * columns + d) * kTileLanes + lane));
+        to[(1 + c) * columns + d] = static_cast<double>(value(place[c * columns + d] + lane));
         change += slopes.by_state[c] * to[(1 + c) * columns + d];
       }
       to[d] = -change / slopes.rate;
@@ -83,52 +89,77 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
   };
 
-  const T* const parameters = m == 0 ? nullptr : tile_.parameters.data();
-  // k' = J_u argument' + J_p p', direction by direction.
+  // What right-hand sides read stands beside each direction.
+  const bool repeats = side_by_side > 1;
+  AlignedBuffer<T> states(repeats ? n * kTileLanes : 0), all_parameters(repeats ? m * kTileLanes : 0);
+  alignas(64) double times[kTileLanes];
+  if (repeats) layout.repeat(tile_.parameters.data(), m, all_parameters.data());
+  const T* const parameters = m == 0 ? nullptr : repeats ? all_parameters.data() : tile_.parameters.data();
+  const auto beside_each = [&]<class Number>(const Number* rows, std::size_t count, Number* to) -> const Number* {
+    if (!repeats) return rows;
+    layout.repeat(rows, count, to);
+    return to;
+  };
+
+  // k' = J_u argument' + J_p p', as many directions at a time as stand side by side.
   AlignedBuffer<std::byte> forward_workspace(rhs_.forward_workspace_bytes());
   AlignedBuffer<T> parameter_dot(rhs_.pushes_forward() ? m * kTileLanes : 0);
   const auto push_stage = [&](const double* t, const T* at, T* k_dot) {
-    for (std::size_t d = 0; d < columns; ++d) {
+    for (std::size_t group = 0; group < groups; ++group) {
       std::fill_n(parameter_dot.data(), parameter_dot.size(), T(0));
-      if (const std::size_t moved = directions.parameters[d]; moved != Directions::kNoParameter) {
-        std::fill_n(parameter_dot.data() + moved * kTileLanes, kTileLanes, T(1));
+      for (std::size_t d = group * side_by_side; d < std::min(columns, (group + 1) * side_by_side); ++d) {
+        if (const std::size_t moved = directions.parameters[d]; moved != Directions::kNoParameter)
+          std::fill_n(parameter_dot.data() + moved * kTileLanes + layout.offset(d), width, T(1));
       }
       for (std::size_t c = 0; c < n; ++c) {
-        std::copy_n(argument.data() + (c * columns + d) * kTileLanes, kTileLanes, unit.data() + c * kTileLanes);
+        std::copy_n(argument.data() + (c * groups + group) * kTileLanes, kTileLanes, unit.data() + c * kTileLanes);
       }
       rhs_.forward({t, at, parameters, unit.data(), m == 0 ? nullptr : parameter_dot.data(), row_bar.data()},
                    forward_workspace.data());
       for (std::size_t c = 0; c < n; ++c) {
-        std::copy_n(row_bar.data() + c * kTileLanes, kTileLanes, k_dot + (c * columns + d) * kTileLanes);
+        std::copy_n(row_bar.data() + c * kTileLanes, kTileLanes, k_dot + (c * groups + group) * kTileLanes);
       }
     }
   };
-  // out += J_u of + J_p p', a row of J from the transpose of each unit vector.
+  // out += J_u of + J_p p', a row of J from the transpose of each unit vector, as many at a time as stand side by side.
   const auto add_derivative = [&](const DifferentiableTile<T>& function, ReverseTileView<T> tile, const T* of, T* out) {
     tile.parameters = parameters;
     tile.out_bar = unit.data();
     tile.in_bar = row_bar.data();
     tile.parameter_bar = m == 0 ? nullptr : parameter_bar_.data();
     for (std::size_t o = 0; o < n; ++o) {
-      std::fill_n(unit.data(), n * kTileLanes, T(0));
-      std::fill_n(unit.data() + o * kTileLanes, kTileLanes, T(1));
-      std::fill_n(row_bar.data(), n * kTileLanes, T(0));
-      std::fill_n(parameter_bar_.data(), m * kTileLanes, T(0));
-      function.reverse(tile, workspace_.data());
-      T* const to = out + o * columns * kTileLanes;
+      const std::size_t from = o % side_by_side * width;
+      if (from == 0) {
+        std::fill_n(unit.data(), n * kTileLanes, T(0));
+        for (std::size_t beside = o; beside < std::min(n, o + side_by_side); ++beside)
+          std::fill_n(unit.data() + beside * kTileLanes + (beside - o) * width, width, T(1));
+        std::fill_n(row_bar.data(), n * kTileLanes, T(0));
+        std::fill_n(parameter_bar_.data(), m * kTileLanes, T(0));
+        function.reverse(tile, workspace_.data());
+      }
+      T* const to = out + o * groups * kTileLanes;
       for (std::size_t d = 0; d < columns; ++d) {
         const std::size_t moved = directions.parameters[d];
         if (moved == Directions::kNoParameter) continue;
-        for (std::size_t lane = 0; lane < kTileLanes; ++lane)
-          to[d * kTileLanes + lane] += parameter_bar_[moved * kTileLanes + lane];
+        T* const change = to + layout.place(0, d);
+        for (std::size_t lane = 0; lane < width; ++lane)
+          change[lane] += parameter_bar_[moved * kTileLanes + from + lane];
       }
       for (std::size_t c = 0; c < n; ++c) {
-        const T* const jacobian = row_bar.data() + c * kTileLanes;
-        if (!all_zero(jacobian)) adjoint_.add_scaled(jacobian, columns, of + c * columns * kTileLanes, to);
+        const T* jacobian = row_bar.data() + c * kTileLanes;
+        if (all_zero(jacobian + from, width)) continue;
+        if (repeats) {
+          std::copy_n(jacobian + from, width, scale);
+          layout.repeat(scale, 1, scale);
+          jacobian = scale;
+        }
+        adjoint_.add_scaled(jacobian, groups, of + c * groups * kTileLanes, to);
       }
     }
   };
-  const auto stage = [&](const double* t, const T* at, T* k_dot) {
+  const auto stage = [&](const double* t_of, const T* at_of, T* k_dot) {
+    const double* const t = beside_each(t_of, 1, times);
+    const T* const at = beside_each(at_of, n, states.data());
     if (rhs_.pushes_forward()) return push_stage(t, at, k_dot);
     rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
     std::fill_n(k_dot, size, T(0));
@@ -138,33 +169,35 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   // Of stages that are solved for, W k_i' = f_i' + sum_j g_ij k_j' + h (J k_i + d_i f_t)', the last at fixed k_i. k_dot
   // holds f_i', then k_i'.
   AlignedBuffer<T> along(directional_ ? size : 0), column(directional_ ? n * kTileLanes : 0);
+  AlignedBuffer<T> all_directions(directional_ && repeats ? direction_numbers() : 0);
   const auto solve = [&](std::size_t i, const StageRecord<T>& record, T* k_dot) {
     std::fill_n(along.data(), size, T(0));
+    const T* const in = beside_each(direction_of(i, record), 2 * n + 1, all_directions.data());
     add_derivative(*directional_,
-                   {.t = t_linear_, .in = direction_of(i, record), .cotangents = directional_cotangents_.data()},
+                   {.t = beside_each(t_linear_, 1, times), .in = in, .cotangents = directional_cotangents_.data()},
                    y.data(), along.data());
     for (T& change : along.span()) change = change * 0 == 0 ? change : 0;  // as infinite entries of J counted
-    adjoint_.add_scaled(bar_.h, rows, along.data(), k_dot);
+    adjoint_.add_scaled(h_of, packed_rows, along.data(), k_dot);
     for (const auto& term : context_.tableau.couplings[i].terms) {
       std::fill_n(scale, kTileLanes, term.weight);
-      adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, k_dot);
+      adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, k_dot);
     }
-    for (std::size_t d = 0; d < columns; ++d) {
-      const auto place = [&](std::size_t c) { return k_dot + (c * columns + d) * kTileLanes; };
-      for (std::size_t c = 0; c < n; ++c) std::copy_n(place(c), kTileLanes, column.data() + c * kTileLanes);
+    for (std::size_t group = 0; group < groups; ++group) {
+      const auto row = [&](std::size_t c) { return k_dot + (c * groups + group) * kTileLanes; };
+      for (std::size_t c = 0; c < n; ++c) std::copy_n(row(c), kTileLanes, column.data() + c * kTileLanes);
       adjoint_.solve(*linear_, column.data());
-      for (std::size_t c = 0; c < n; ++c) std::copy_n(column.data() + c * kTileLanes, kTileLanes, place(c));
+      for (std::size_t c = 0; c < n; ++c) std::copy_n(column.data() + c * kTileLanes, kTileLanes, row(c));
     }
   };
 
   const bool shares_starts = directions.initial_states.size() == rows;
-  for (std::size_t lane = 0; lane < kTileLanes && !directions.initial_states.empty(); ++lane) {
+  for (std::size_t lane = 0; lane < lanes_taken_ && !directions.initial_states.empty(); ++lane) {
     const std::size_t begin = shares_starts ? 0 : (first + lane) * rows;
-    for (std::size_t row = 0; row < rows && begin < directions.initial_states.size(); ++row) {
-      y[row * kTileLanes + lane] = static_cast<T>(directions.initial_states[begin + row]);
+    for (std::size_t row = 0; row < rows; ++row) {
+      y[place[row] + lane] = static_cast<T>(directions.initial_states[begin + row]);
     }
   }
-  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+  for (std::size_t lane = 0; lane < lanes_taken_; ++lane) {
     const LaneRecord<T>& record_of = lanes_[lane];
     saved_[lane] = 0;
     while (saved_[lane] < record_of.saved && record_of.save_times[saved_[lane]] == tile_.t_start[lane]) {
@@ -183,9 +216,9 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     const TileStep& step = steps_[index];
     std::ranges::fill(by_time, 0.0);
     const auto pass = [&](const ResetRecord<T>& record, const auto& before) {
-      for (std::size_t row = 0; row < rows; ++row) carried[row] = static_cast<double>(before(row * kTileLanes + lane));
+      for (std::size_t row = 0; row < rows; ++row) carried[row] = static_cast<double>(before(place[row] + lane));
       push_forward(record, directions, carried, by_time);
-      for (std::size_t row = 0; row < rows; ++row) of[row * kTileLanes + lane] = static_cast<T>(carried[row]);
+      for (std::size_t row = 0; row < rows; ++row) of[place[row] + lane] = static_cast<T>(carried[row]);
     };
     if (const ResetRecord<T>* const crossing = crossing_of(step, static_cast<int>(lane))) {
       weigh(crossing->theta, step.h[lane]);
@@ -206,22 +239,26 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   std::vector<std::uint32_t> error_steps(error.size());
   for (std::size_t at = 0; at < largest.size(); ++at) largest[at] = std::fabs(y[at]);
   const auto note_errors = [&](std::size_t index) {
-    const TileStep& step = steps_[index];
+    const LaneMask accepted = layout.repeat(steps_[index].accepted);
     std::fill_n(error.data(), size, T(0));
     for (const auto& term : error_terms) {
-      for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = static_cast<T>(step.h[lane]) * term.weight;
-      adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, error.data());
+      for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = h_of[lane] * term.weight;
+      adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, error.data());
     }
-    for (std::size_t at = 0; at < size; ++at) {
-      // What does not grow does no harm; lanes that stay where they are may be anything.
-      if (std::fabs(y1[at]) <= largest[at] || ((step.accepted >> (at % kTileLanes)) & 1) == 0) continue;
-      const bool overflows = !std::isfinite(y1[at]) || !std::isfinite(error[at]);
-      if (overflows && !(std::isfinite(y[at]) && std::isfinite(k[at]))) continue;
-      if (!overflows) largest[at] = std::fabs(y1[at]);
-      const T off = overflows ? std::numeric_limits<T>::infinity() : std::fabs(error[at]);
-      if (off <= largest_error[at]) continue;
-      largest_error[at] = off;
-      error_steps[at] = static_cast<std::uint32_t>(index);
+    for (std::size_t row = 0; row < packed_rows; ++row) {
+      const std::size_t used = std::min(side_by_side, columns - row % groups * side_by_side) * width;
+      for (std::size_t lane = 0; lane < used; ++lane) {
+        const std::size_t at = row * kTileLanes + lane;
+        // What does not grow does no harm; lanes that stay where they are may be anything.
+        if (std::fabs(y1[at]) <= largest[at] || ((accepted >> lane) & 1) == 0) continue;
+        const bool overflows = !std::isfinite(y1[at]) || !std::isfinite(error[at]);
+        if (overflows && !(std::isfinite(y[at]) && std::isfinite(k[at]))) continue;
+        if (!overflows) largest[at] = std::fabs(y1[at]);
+        const T off = overflows ? std::numeric_limits<T>::infinity() : std::fabs(error[at]);
+        if (off <= largest_error[at]) continue;
+        largest_error[at] = off;
+        error_steps[at] = static_cast<std::uint32_t>(index);
+      }
     }
   };
 
@@ -232,18 +269,21 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     if (index < segment_first_ || index >= segment_end()) restore(std::min(steps_.size(), index + plan_.segment_steps));
     const TileStep& step = steps_[index];
     const StageRecord<T>& stages = segment_[index - segment_first_];
+    for (std::size_t lane = 0; lane < kTileLanes; ++lane) h_of[lane] = static_cast<T>(step.h[lane]);
     if (directional_) {
-      for (std::size_t lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
+      std::copy_n(h_of, kTileLanes, bar_.h);
       linearise(step, stages);
+      if (repeats) layout.repeat(linear_->matrix, linear_->rows(), linear_->matrix);
     }
+    if (repeats) layout.repeat(h_of, 1, h_of);
     for (std::size_t i = 1; i < (step.interpolated ? total_stages() : last + 1); ++i) {
       std::copy_n(y.data(), size, argument.data());
       for (const auto& term : context_.tableau.rows[i].terms) {
-        for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = static_cast<T>(step.h[lane]) * term.weight;
-        adjoint_.add_scaled(scale, rows, k.data() + term.stage * size, argument.data());
+        for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = h_of[lane] * term.weight;
+        adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, argument.data());
       }
       if (i == last) std::copy_n(argument.data(), size, y1.data());
-      for (int lane = 0; lane < kTileLanes; ++lane) t_stage[lane] = std::fma(tableau.c[i], step.h[lane], step.t[lane]);
+      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage);
       const bool at_end = i == last || (has_stops() && tableau.c[i] == 1);
       T* const k_dot = k.data() + i * size;
       if (directional_ && i == 1) {
@@ -291,34 +331,40 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         weigh(event_ends_[lane].theta, h);
         write_event(lane, inside);
       }
-      const bool anew = (step.renewed >> lane) & 1;
-      const T* const next = anew ? renewed.data() : k.data() + last * size;
-      const T* const y_next = anew ? behind.data() : y1.data();
-      for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t at = row * kTileLanes + lane;
-        y[at] = y_next[at];
-        k[at] = next[at];
-        if (estimates && anew && std::fabs(y[at]) > largest[at]) largest[at] = std::fabs(y[at]);
+    }
+    const auto go_on_with = [&](LaneMask lanes, const T* y_next,
+                                const T* k_next) {  // y = y_next, k_1 = k_next in these
+      adjoint_.merge(y.data(), packed_rows, y_next, packed_rows, ~layout.repeat(lanes));
+      adjoint_.merge(k.data(), packed_rows, k_next, packed_rows, ~layout.repeat(lanes));
+    };
+    const LaneMask anew = step.accepted & step.renewed;
+    go_on_with(step.accepted & ~anew, y1.data(), k.data() + last * size);
+    if (anew == 0) continue;
+    go_on_with(anew, behind.data(), renewed.data());
+    for (LaneMask bits = anew; bits != 0 && estimates; bits &= bits - 1) {
+      for (const std::size_t row : place) {
+        const std::size_t at = row + static_cast<std::size_t>(__builtin_ctz(bits));
+        largest[at] = std::max(largest[at], std::fabs(y[at]));
       }
     }
   }
-  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+  for (std::size_t lane = 0; lane < lanes_taken_; ++lane) {
     if (outcome_[lane].status == Status::success) write_end(lane, [&](std::size_t at) { return y[at]; });
   }
 
   // What is nothing but the roundings of others is as large as its error.
   constexpr double kRoundings = 1024 * static_cast<double>(std::numeric_limits<T>::epsilon());
-  for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
+  for (std::size_t lane = 0; lane < lanes_taken_; ++lane) {
     LocalError& found = local_errors_[lane] = {};
     for (std::size_t d = 0; estimates && d < columns; ++d) {
-      const auto place = [&](std::size_t c) { return (c * columns + d) * kTileLanes + lane; };
+      const auto at = [&](std::size_t c) { return place[c * columns + d] + lane; };
       double of_direction = 0;
-      for (std::size_t c = 0; c < n; ++c) of_direction = std::max(of_direction, static_cast<double>(largest[place(c)]));
+      for (std::size_t c = 0; c < n; ++c) of_direction = std::max(of_direction, static_cast<double>(largest[at(c)]));
       for (std::size_t c = 0; c < n; ++c) {
-        const auto value = static_cast<double>(largest[place(c)]), off = static_cast<double>(largest_error[place(c)]);
+        const auto value = static_cast<double>(largest[at(c)]), off = static_cast<double>(largest_error[at(c)]);
         if (value <= kRoundings * of_direction) continue;
         if (!(off > found.error * value)) continue;
-        const TileStep& step = steps_[error_steps[place(c)]];
+        const TileStep& step = steps_[error_steps[at(c)]];
         found = {off / value, step.t[lane], step.h[lane]};
       }
     }
