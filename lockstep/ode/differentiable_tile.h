@@ -77,7 +77,8 @@ class DifferentiableSample {
 template <class T>
 class DifferentiableTile : public TileFunction<T> {
  public:
-  // As evaluate(), with the same bits, for all 32 lanes; leaves in `record` what reverse() and accumulate() need.
+  // As evaluate(), with the same bits; leaves in `record` what reverse() needs of the first tile.lanes lanes (it may
+  // make anything of the others), and accumulate(), whose evaluations are of all 32.
   virtual void evaluate_recording(const TileView<T>& tile, std::byte* /*record*/, std::byte* workspace) const {
     this->evaluate(tile, workspace);
   }

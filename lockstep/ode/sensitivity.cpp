@@ -50,6 +50,7 @@ std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const
   run_on_threads(plan.threads, [&](int) {
     cpu::AdjointTile<T> tile(problem, options, rhs, plan.target, kMemoryBytes / static_cast<std::size_t>(plan.threads));
     tile.stop_when(control.cancel);
+    tile.carry_forward_only();
     const std::size_t most_lanes = std::min<std::size_t>(kTileLanes, count);
     std::vector<T> derivatives(most_lanes * row * directions.count());
     std::vector<double> ends(most_lanes * (1 + n) * directions.count());

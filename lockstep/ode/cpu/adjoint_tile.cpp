@@ -93,7 +93,7 @@ template <class T>
 void AdjointTile<T>::load(std::size_t first, int lanes) {
   const Problem& problem = *context_.problem;
   const std::size_t n = context_.components();
-  tile_.lanes = kTileLanes;
+  tile_.lanes = plan_.keep_recorded ? kTileLanes : lanes;  // records are of whole tiles
   tile_.after_rejection = 0;
   attempts_ = 0;
   open_ = 0;

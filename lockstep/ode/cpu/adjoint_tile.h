@@ -30,6 +30,11 @@ class AdjointTile {
   // From now on forward(), backward() and sensitivities() look between steps, and throw Error (cancelled) when it is
   // requested. Null: they go on.
   void stop_when(const CancelToken* cancel) { cancel_ = cancel; }
+  // sensitivities() follow, never backward(): nothing is recorded that they do not read. Before the first forward().
+  void carry_forward_only() {
+    const bool reads = !rhs_.pushes_forward() && context_.problem->trajectories() > kTileLanes / 2;
+    plan_.keep_recorded = plan_.keep_recorded && reads;
+  }
   // The problem has other trajectories.
   void take_trajectories() { context_.take_stops(); }
   // Whether steps end where they must, in any trajectory.

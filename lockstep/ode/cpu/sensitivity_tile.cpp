@@ -127,10 +127,12 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     tile.out_bar = unit.data();
     tile.in_bar = row_bar.data();
     tile.parameter_bar = m == 0 ? nullptr : parameter_bar_.data();
+    std::fill_n(unit.data(), n * kTileLanes, T(0));
     for (std::size_t o = 0; o < n; ++o) {
       const std::size_t from = o % side_by_side * width;
       if (from == 0) {
-        std::fill_n(unit.data(), n * kTileLanes, T(0));
+        for (std::size_t before = o - std::min(o, side_by_side); before < o; ++before)
+          std::fill_n(unit.data() + before * kTileLanes, kTileLanes, T(0));
         for (std::size_t beside = o; beside < std::min(n, o + side_by_side); ++beside)
           std::fill_n(unit.data() + beside * kTileLanes + (beside - o) * width, width, T(1));
         std::fill_n(row_bar.data(), n * kTileLanes, T(0));
@@ -147,7 +149,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
       for (std::size_t c = 0; c < n; ++c) {
         const T* jacobian = row_bar.data() + c * kTileLanes;
-        if (all_zero(jacobian + from, width)) continue;
+        if (repeats ? all_zero(jacobian + from, width) : all_zero(jacobian, kTileLanes)) continue;
         if (repeats) {
           std::copy_n(jacobian + from, width, scale);
           layout.repeat(scale, 1, scale);
@@ -157,14 +159,20 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
     }
   };
-  const auto stage = [&](const double* t_of, const T* at_of, T* k_dot) {
+  // `recorded` where it was left by an evaluation there of lanes as they stand.
+  const int lanes_read = static_cast<int>(std::min(n, side_by_side) * width);
+  const auto stage = [&](const double* t_of, const T* at_of, T* k_dot, const std::byte* recorded = nullptr) {
     const double* const t = beside_each(t_of, 1, times);
     const T* const at = beside_each(at_of, n, states.data());
     if (rhs_.pushes_forward()) return push_stage(t, at, k_dot);
-    rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), kTileLanes}, recording.data(), workspace_.data());
+    if (recorded == nullptr) {
+      rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), lanes_read}, recording.data(),
+                              workspace_.data());
+      recorded = recording.data();
+    }
     std::fill_n(k_dot, size, T(0));
-    add_derivative(rhs_, {.t = t, .in = at, .record = recording.data(), .cotangents = cotangents_.data()},
-                   argument.data(), k_dot);
+    add_derivative(rhs_, {.t = t, .in = at, .record = recorded, .cotangents = cotangents_.data()}, argument.data(),
+                   k_dot);
   };
   // Of stages that are solved for, W k_i' = f_i' + sum_j g_ij k_j' + h (J k_i + d_i f_t)', the last at fixed k_i. k_dot
   // holds f_i', then k_i'.
@@ -289,7 +297,9 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       if (directional_ && i == 1) {
         std::copy_n(k.data(), size, k_dot);
       } else {
-        stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k_dot);
+        const bool is_recorded = stages.usable && !repeats;
+        stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k_dot,
+              is_recorded ? stages.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr);
       }
       if (is_solved(i)) solve(i, stages, k_dot);
     }

@@ -134,7 +134,7 @@ class ReverseNet final : public DifferentiableTile<T> {
   void run(const TileView<T>& tile, T* record, std::byte* workspace) const {
     T* const inputs = reinterpret_cast<T*>(workspace);
     T* const rest = inputs + plan_.inputs() * kTileLanes;
-    TileView<T> view{tile.t, tile.in, nullptr, tile.out, record == nullptr ? tile.lanes : kTileLanes};
+    TileView<T> view{tile.t, tile.in, nullptr, tile.out, tile.lanes};
     if (plan_.inputs() != components_) {
       T* row = std::copy_n(tile.in, components_ * kTileLanes, inputs);
       if (parameters_ != 0) row = std::copy_n(tile.parameters, parameters_ * kTileLanes, row);
