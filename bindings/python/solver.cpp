@@ -16,6 +16,7 @@
 #include "bindings/python/solution.h"
 #include "bindings/python/solve_in_memory.h"
 #include "bindings/python/users_words.h"
+#include "lockstep/cli/float32_range.h"
 
 namespace nb = nanobind;
 
@@ -94,7 +95,8 @@ class Prepared {
 
   std::pair<Solved, nb::object> solve_again(const LastCall& last, std::optional<Given>& u0,
                                             std::optional<Given>& parameters) {
-    const ode::Problem& old = last.written->setup.problem;
+    const cli::ProblemSetup& setup = last.written->setup;
+    const ode::Problem& old = setup.problem;
     ode::Problem own{.rhs = old.rhs,
                      .initial_states = in_place_of(old.initial_states, u0),
                      .parameters = in_place_of(old.parameters, parameters),
@@ -107,6 +109,8 @@ class Prepared {
                      .first_impulse = old.first_impulse,
                      .resets = old.resets,
                      .keep_events = old.keep_events};
+    if (setup.options.precision == Precision::f32)
+      warn_of(cli::float32_range_notes(own, setup.component_names, setup.parameter_names), 2);
     return solve_as_before(last.written, std::move(own), last.estimate);
   }
 

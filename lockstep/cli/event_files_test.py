@@ -182,12 +182,14 @@ class Continued(EventsTest):
             part = self.path("balls.h5.part")
             if part.exists():
                 self.assertTrue(self.path("balls.h5.part.events").exists(), f"seed {SEED}")
+                drawn = self.run_tool("plot", "balls.h5.part", "--kind", "raster", "--output", "part.svg")
+                if drawn.returncode != 0:  # killed early
+                    self.assertIn("found no event in any trajectory", drawn.stderr, f"seed {SEED}")
         self.succeed("solve", "slow.toml", "--quiet", "--resume")
         self.assertGreater(killed, 0, f"seed {SEED}")
         self.assert_same_log("balls.h5", "whole.h5", f"seed {SEED}")
         self.assertIn("same bits", self.succeed("validate", "--bits", "balls.h5", "whole.h5"))
         self.assertFalse(self.path("balls.h5.part.events").exists())
-
 
     def test_lost_events_are_told_and_no_step_is_counted_twice(self):
         self.succeed("solve", "balls.toml", "--quiet")

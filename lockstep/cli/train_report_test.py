@@ -69,7 +69,7 @@ class TableTest(ToolTest):
         self.write("noisy.csv", "a,y\n" + "".join(f"{i / 50},{i / 25 + e:.4f}\n" for i, e in enumerate(noise)))
         noisy = (LINE.replace("table.csv", "noisy.csv").replace('["a", "b"]', '["a"]').replace('["y", "z"]', '["y"]')
                  .replace("iterations = 40", "iterations = 300"))
-        said = ('note: the rounding of float32 ended the last phase: to go on from there, set precision = "f64" in '
+        said = ('note: the last phase ended where steps win no more than float32 rounds: to go on from there, set precision = "f64" in '
                 "[method]\n")
         self.write("f64.toml", noisy)
         self.assertNotIn("rounding", self.succeed("train", "f64.toml"))

@@ -194,7 +194,8 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
 
 std::string advice_on_end(const TrainingFile& file, const train::IterationReport& last) {
   if (file.options.precision != Precision::f32 || !last.phase_ended || !last.stalled) return {};
-  return "the rounding of float32 ended the last phase: to go on from there, set precision = \"f64\" in [method]";
+  return "the last phase ended where steps win no more than float32 rounds: to go on from there, set precision = "
+         "\"f64\" in [method]";
 }
 
 std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,

@@ -12,8 +12,9 @@ namespace lockstep::ode {
 // One application of the transposed derivative, on a tile laid out as TileView is. With J_u and J_p the derivatives of
 // out = f(t, u, p; w) by state and parameters:
 //   in_bar += J_u^T out_bar,   parameter_bar += J_p^T out_bar,   time_bar += J_t^T out_bar.
-// All 32 lanes are computed; those that do not count come with finite inputs and out_bar = 0, and add zeros. Nothing
-// overlaps; all memory is 64-byte aligned.
+// All 32 lanes are computed; those that do not count come with finite inputs and out_bar = 0, and add zeros, but for
+// what `record` may hold of lanes that were not recorded, which nobody reads. Nothing overlaps; all memory is 64-byte
+// aligned.
 template <class T>
 struct ReverseTileView {
   const double* t;                         // [lane]

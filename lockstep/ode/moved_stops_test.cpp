@@ -123,6 +123,31 @@ TEST(MovedStops, the_engine_has_the_bits_of_the_reference_whatever_the_split) {
   }
 }
 
+// u' = s(p1 - max(t, 0)) - p0 u: what stands for unknown parameters meets no knot at all.
+TEST(MovedStops, knots_that_few_parameters_reach_are_known_to_move) {
+  graph::Graph g;
+  g.inputs = {{"u", 0, 1}, {"p", 1, 2}, {"t", 2, 1}};
+  g.nodes = {{"rate", graph::Columns{{0}}, {1}},
+             {"start", graph::Columns{{1}}, {1}},
+             {"zero", graph::Constant{{0}}, {}},
+             {"since", graph::Binary{graph::BinaryKind::maximum}, {2, 5}},
+             {"left", graph::Binary{graph::BinaryKind::subtract}, {4, 6}},
+             {"s.table", table({1, 2, 3, 4}, {0, 1, 0, 2}, true), {7}},
+             {"decay", graph::Binary{graph::BinaryKind::multiply}, {3, 0}},
+             {"du", graph::Binary{graph::BinaryKind::subtract}, {8, 9}}};
+  g.outputs = {{"du", 10, 1}};
+  const Rhs rhs = net(std::move(g));
+  EXPECT_TRUE(rhs->moves_knots());
+  for (const double p1 : {20.0, -5.0}) {
+    std::vector<double> times;
+    for (const TimeKnot& knot : rhs->time_knots({0, 30}, std::vector<double>{0.5, p1})) {
+      if (knot.time > 0 && knot.time < 30) times.push_back(knot.time);
+    }
+    std::ranges::sort(times);
+    EXPECT_EQ(times, p1 > 0 ? std::vector<double>({16, 17, 18}) : std::vector<double>{});
+  }
+}
+
 // Read at t p1, which is nowhere for p1 = 0: a trajectory without a stop makes the steps that it makes among others.
 TEST(MovedStops, one_that_has_none_is_no_exception) {
   graph::Graph g;

@@ -324,6 +324,67 @@ TEST(ResetThresholds, what_one_reset_turns_back_strikes_the_other_of_its_functio
   }
 }
 
+// A ball that landed for good lies on the threshold of the take-offs until it is thrown up: that counts as one, whether
+// by its speed or by its place, and a second reset for landings, which turns nothing back, is met at each.
+TEST(ResetThresholds, what_another_reset_left_on_the_threshold_strikes_once_it_is_carried_on) {
+  const Rhs state = function<4>("held", [](auto, const auto& u, const auto&, auto& du) {
+    du[0] = u[1];
+    du[1] = -kGravity * (1 - u[2]);
+    du[2] = 0 * u[2];
+    du[3] = 0 * u[3];
+  });
+  const Rhs above = event_function<4>("above", [](auto, const auto& u, const auto&) { return u[0] - 0.3f; });
+  const auto land = function<4>("land", [](auto, const auto& u, const auto&, auto& next) {
+    next[0] = u[0];
+    next[1] = 0 * u[1];
+    next[2] = 0 * u[2] + 1;
+    next[3] = u[3];
+  });
+  const auto count = function<4>("count", [](auto, const auto& u, const auto&, auto& next) {
+    for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+    next[3] = u[3] + 1;
+  });
+  for (const std::size_t component : {0, 1}) {
+    Problem problem;
+    problem.rhs = state;
+    for (int i = 0; i < 40; ++i) {
+      for (const double u : {0.5 + 0.03 * i, std::sin(i), 0.0, 0.0}) problem.initial_states.push_back(u);
+    }
+    problem.end_times = {5};
+    problem.impulses = {{4, component, 3}};
+    problem.resets = {{above, land, Direction::falling}, {above, count, Direction::rising}};
+    const Solution solution = solve(problem, tight());
+    expect_same(solution, solve_reference(problem, tight()), "thrown up");
+    for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+      ASSERT_EQ(solution.record(i).status, Status::success) << i;
+      EXPECT_EQ(solution.end_state(i, 3), 1) << i;
+      EXPECT_GT(solution.end_state(i, 0), 3) << i;
+    }
+  }
+  // Through the threshold and on, downwards: both are struck once, whichever side roundings leave the first on.
+  Problem problem = balls(40);
+  problem.parameters.assign(40, -1);
+  problem.end_times = {3};
+  problem.save_times = {3};
+  const Rhs counted = function<4, 1>("counted", [](auto, const auto& u, const auto&, auto& next) {
+    for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+    next[0] = (u[0] - 0.3f) + 0.3f;
+    next[2] = u[2] + 1;
+  });
+  const Rhs again = function<4, 1>("again", [](auto, const auto& u, const auto&, auto& next) {
+    for (std::size_t c = 0; c < 4; ++c) next[c] = u[c];
+    next[3] = u[3] + 1;
+  });
+  const Rhs height = testing::height(0.3f);
+  problem.resets = {{height, counted, Direction::falling}, {height, again, Direction::falling}};
+  const Solution solution = solve(problem, tight());
+  expect_same(solution, solve_reference(problem, tight()), "counted twice");
+  for (std::size_t i = 0; i < problem.trajectories(); ++i) {
+    EXPECT_EQ(solution.end_state(i, 2), 1) << i;
+    EXPECT_EQ(solution.end_state(i, 3), -1 + 1) << i;
+  }
+}
+
 // Noon and midnight, by a function that leaps back at midnight: what it leaps to is no rounding of 0.
 TEST(ResetThresholds, a_function_that_leaps_is_seen_each_time) {
   Problem problem = balls(1);

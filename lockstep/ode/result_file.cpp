@@ -175,7 +175,7 @@ ResultFile::ResultFile(const std::filesystem::path& path) : file_(hdf5::File::op
   events_beside_ =
       file_.path().extension() == ".part" && std::filesystem::exists(EventJournal::name_beside(file_.path()));
   keeps_events_ = events_beside_ || file_.has(names::kEventTime);
-  if (keeps_events_ && !events_beside_) check_events();
+  if (file_.has(names::kEventTime)) check_events();
 }
 
 void ResultFile::check_events() const {
@@ -349,8 +349,11 @@ std::vector<std::size_t> ResultFile::rows_of_entries(const char* name, std::size
 
 EventLog ResultFile::events(std::size_t first, std::size_t count) const {
   if (events_beside_) return events_beside(first, count);
+  return keeps_events_ ? events_in_tables(first, count) : EventLog{};
+}
+
+EventLog ResultFile::events_in_tables(std::size_t first, std::size_t count) const {
   EventLog log;
-  if (!keeps_events_) return log;
   const std::size_t begin = entries_before(names::kEventTrajectory, first);
   const std::size_t size = std::max(entries_before(names::kEventTrajectory, first + count), begin) - begin;
   log.times = file_.dataset(names::kEventTime).read<double>({begin}, {size});
@@ -372,8 +375,26 @@ EventLog ResultFile::events_beside(std::size_t first, std::size_t count) const {
     journal_ = std::make_shared<const EventJournal>(EventJournal::name_beside(file_.path()), trajectories_,
                                                     EventJournal::Begin::look);
   }
+  // What is not there may be in the tables of a file that was finished in part before.
+  std::optional<EventLog> earlier;
+  const auto in_tables = [&](std::size_t i) {
+    if (!file_.has(names::kEventTime)) {
+      throw Error(ErrorKind::file,
+                  {EventJournal::name_beside(file_.path()).string(),
+                   "no events of trajectory " + std::to_string(first_trajectory_ + first + i) + ", which is finished",
+                   "those of all that are finished", "continue the solve with --resume"});
+    }
+    if (!earlier) earlier = events_in_tables(first, count);
+    TrajectoryEvents events;
+    for (std::size_t at = earlier->first[i]; at < earlier->first[i + 1]; ++at)
+      events.push_back({earlier->times[at], earlier->resets[at]});
+    return events;
+  };
   EventLog log;
-  for (std::size_t i = 0; i < count; ++i) log.add(finished(i) ? journal_->read(first + i) : TrajectoryEvents{});
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_beside = finished(i) && journal_->holds(first + i);
+    log.add(is_beside ? journal_->read(first + i) : finished(i) ? in_tables(i) : TrajectoryEvents{});
+  }
   return log;
 }
 

@@ -131,6 +131,7 @@ class ResultFile {
 
   void read_impulse_form();
   void check_events() const;
+  EventLog events_in_tables(std::size_t first, std::size_t count) const;
   EventLog events_beside(std::size_t first, std::size_t count) const;
   // A dimension of one trajectory's entries after the other's: the first one of a row or a later one, and, of rows
   // [first, first + count) whose entries are [begin, begin + size), where each row's begin, and the end, [row + 1].

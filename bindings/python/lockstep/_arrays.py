@@ -58,6 +58,8 @@ def column(value: Any) -> Optional[Array]:
         return None
     if array.dtype.kind == "u" and int(array.max()) >= 2**63:  # no integer of a problem file
         return None
+    if isinstance(value, list) and isinstance(value[0], int) and array.dtype.kind == "f":  # beside negative ones, likewise
+        return None
     numbers = np.ascontiguousarray(array, dtype=np.float64)
     return numbers if np.isfinite(numbers).all() else None
 

@@ -86,6 +86,13 @@ def test_a_solver_is_pickled_by_its_arguments(lorenz_net):
             assert_same(copied(u0[0]), solver(u0[0]))
 
 
+def test_a_solver_tells_what_float32_makes_of_later_numbers():
+    solver = lockstep.Solver(lockstep.equations({"x": "-k * x"}, parameters={"k": 1}), [1.0], (0, 1), 2)
+    solver(parameters=[1.0])
+    with pytest.warns(UserWarning, match="k .* 0 in float32"):
+        solver(parameters=[1e-50])
+
+
 def test_a_solvers_solution_has_its_own_numbers(tmp_path):
     decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 2})
     solver = lockstep.Solver(decay, [1.0], (0, 1), 3, precision="f64")

@@ -105,8 +105,10 @@ std::string rates(const Look& look, std::size_t trajectories, const Axis& time_a
 
 std::string raster_obstacle(const ode::ResultFile& file) {
   if (!file.keeps_events()) return "no events; solve with events = true in [output]";
-  if (file.hdf5().dataset(ode::result_names::kEventTime).size() == 0) return "no event in any trajectory";
-  return {};
+  for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
+    if (!file.events(first, std::min(kPieceRows, file.trajectories() - first)).times.empty()) return {};
+  }
+  return "no event in any trajectory";
 }
 
 Figure raster(const ode::ResultFile& file, const FigureOptions& options) {

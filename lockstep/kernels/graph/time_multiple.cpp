@@ -85,20 +85,25 @@ std::pair<std::size_t, std::size_t> knots_between(const Interpolate& table, cons
           place([&](double knot) { return x.time_of(knot) >= asked.first; })};
 }
 
+// Of a table that meets none of its knots there, one that it meets at another time: it has some.
 void find_knots(const Interpolate& table, const TimeMultiple& x, const KnotsAsked& asked,
                 const std::function<void(const TimeMultiple&, double, bool)>& found) {
   auto [i, end] = knots_between(table, x, asked);
   const bool jumps = table.powers() == 1;
-  if (!asked.ends_only) {
-    for (; i < end; ++i) {
-      if (!is_smooth(table, i)) found(x, table.knots[i], jumps);
-    }
-    return;
-  }
   while (i < end && is_smooth(table, i)) ++i;
   while (i < end && is_smooth(table, end - 1)) --end;
-  if (i < end) found(x, table.knots[i], jumps);
-  if (i + 1 < end) found(x, table.knots[end - 1], jumps);
+  if (i == end) {
+    std::size_t any = 0;
+    while (any < table.knots.size() && is_smooth(table, any)) ++any;
+    const double time = any < table.knots.size() ? x.time_of(table.knots[any]) : asked.first;
+    if (time < asked.first || time > asked.last) found(x, table.knots[any], jumps);
+    return;
+  }
+  found(x, table.knots[i], jumps);
+  if (asked.ends_only) i = std::max(i + 2, end) - 2;
+  for (++i; i < end; ++i) {
+    if (!is_smooth(table, i)) found(x, table.knots[i], jumps);
+  }
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   }
 }
 
-// Lanes past the last trajectory hold copies of it, so that none computes with numbers that no trajectory has.
+// Lanes past the last trajectory hold copies of it, or of its start where nothing is recorded and they do not advance,
+// so that none computes with numbers that no trajectory has.
 template <class T>
 void AdjointTile<T>::load(std::size_t first, int lanes) {
   const Problem& problem = *context_.problem;
@@ -255,7 +256,9 @@ Landing AdjointTile<T>::pass(LaneMask advanced, LaneMask reset) {
   know_behind(landing.renewed);
   if (landing.renewed != 0) {
     steps_.back().renewed = landing.renewed;
-    std::copy_n(tile_.t_stage, kTileLanes, steps_.back().t_behind);
+    for (int lane = 0; lane < kTileLanes; ++lane) {  // others stand where they stood, those past the last one, too
+      steps_.back().t_behind[lane] = ((landing.renewed >> lane) & 1) != 0 ? tile_.t_stage[lane] : tile_.t[lane];
+    }
   }
   for (LaneMask bits = landing.struck; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);

@@ -245,6 +245,7 @@ class Along {
         tile_(problem, options, rhs, target, kMemoryBytes) {
     tile_.stop_when(control.cancel);
     tile_.sample_steps();
+    tile_.carry_forward_only();
     tile_.forward(trajectory, 1, common.steps, common.ends_of(trajectory, 1));
   }
 

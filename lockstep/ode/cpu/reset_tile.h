@@ -306,7 +306,8 @@ class ResetTile {
       Side& side = sides_[at(i, lane)];
       const T left = left_[at(i, lane)];
       std::size_t twin = 0;
-      while (twin < count() && !(is_used(twin) && side.has_twin(sides_[at(twin, lane)], left, left_[at(twin, lane)])))
+      while (twin < count() &&
+             !(is_used(twin) && side.has_twin(direction(i), sides_[at(twin, lane)], left, left_[at(twin, lane)])))
         ++twin;
       side = twin < count() ? side.behind_twin(sides_[at(twin, lane)]) : side.behind_other(left);
     }

@@ -165,7 +165,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     const double* const t = beside_each(t_of, 1, times);
     const T* const at = beside_each(at_of, n, states.data());
     if (rhs_.pushes_forward()) return push_stage(t, at, k_dot);
-    if (recorded == nullptr) {
+    if (recorded == nullptr && rhs_.record_bytes() != 0) {
       rhs_.evaluate_recording({t, at, parameters, tile_.scratch.data(), lanes_read}, recording.data(),
                               workspace_.data());
       recorded = recording.data();

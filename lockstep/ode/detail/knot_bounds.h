@@ -45,12 +45,12 @@ inline TimeSpan with_margin(const TimeSpan& span, double magnitude) {
 }
 
 // The knots of a function beside another one's: of a sum, or of all trajectories that share their stops. Where those
-// repeat, some lie beyond the span, and it tells its own there, too.
+// repeat, some lie beyond the span, and it tells its own there, too: all, as those that are joined in a chain depend on
+// where the chain begins.
 inline std::vector<TimeKnot> knots_beside(const StateFunction& function, std::span<const double> parameters,
                                           const KnotBounds& all, const TimeSpan& span) {
   if (!all.repeats || !function.has_many_knots()) return function.time_knots(span, parameters);
-  const KnotBounds own = function.knot_bounds(parameters);
-  return function.time_knots(own.repeats ? span : with_margin(span, own.magnitude), parameters);
+  return function.time_knots(function.repeats_knots() ? span : kEver, parameters);
 }
 
 }  // namespace lockstep::ode::detail

@@ -451,7 +451,9 @@ class ReferenceTrajectory {
       if (used[i]) continue;
       ResetSide<T>& side = resets_[i].side;
       std::size_t twin = 0;
-      while (twin < count && !(used[twin] && side.has_twin(resets_[twin].side, left[i], left[twin]))) ++twin;
+      while (twin < count &&
+             !(used[twin] && side.has_twin(resets_[i].direction, resets_[twin].side, left[i], left[twin])))
+        ++twin;
       side = twin < count ? side.behind_twin(resets_[twin].side) : side.behind_other(left[i]);
     }
     return false;

@@ -39,7 +39,7 @@ struct ResetSide {
   ResetSide off(T value) const { return {.before = value, .largest = largest, .end = end}; }
   // Whether another change of the state, which left that value, carries it over the threshold.
   bool is_struck(TerminalEvent::Direction direction, T left) const {
-    return !(std::fabs(left) <= noise) && crosses(direction, before, left);
+    return !(std::fabs(left) <= noise) && crosses(direction, before == 0 ? came : before, left);
   }
   // Behind its own reset, which found one value and left another, and whose search did not tell apart what lies within
   // `untold` of 0; that is 0 where another change struck it. A crossing is found to within roundings of the state and
@@ -56,11 +56,20 @@ struct ResetSide {
     return side;
   }
   // Behind another change of the state.
-  ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? on(noise) : at(left); }
-  // Behind another reset, which is `struck` now, of the same function as its values tell: one for each direction. That
+  ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? still_on() : at(left); }
+  // On the threshold as before, where nothing has told a side.
+  ResetSide still_on() const {
+    ResetSide side = on(noise);
+    side.came = came;
+    side.turns = turns;
+    return side;
+  }
+  // Behind another reset, which is `struck` now, of the same function as its values tell, for the other direction. That
   // one has crossed the threshold, and leaves this one on it: where it turns the function back, this one strikes.
-  bool has_twin(const ResetSide& struck, T left, T struck_left) const {
-    return struck.from != 0 && struck.end == end && struck_left == left && (end != 0 || before == struck.from);
+  bool has_twin(TerminalEvent::Direction direction, const ResetSide& struck, T left, T struck_left) const {
+    return struck.from != 0 && crosses(direction, -struck.from, struck.from) && struck.end == end &&
+           struck_left == left && std::signbit(struck_left) == std::signbit(left) &&
+           (end != 0 || before == struck.from);
   }
   ResetSide behind_twin(const ResetSide& struck) const {
     ResetSide side = on(struck.noise);
@@ -208,10 +217,7 @@ class ThresholdLook {
   }
   // Of a step that nothing cuts short.
   ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
-    if (side_ != 0) return from.off(at_end);
-    ResetSide<T> side = from.on(from.noise);
-    side.came = from.came;
-    return side;
+    return side_ == 0 ? from.still_on() : from.off(at_end);
   }
 
  private:
