@@ -69,21 +69,21 @@ class TableTest(ToolTest):
         self.write("noisy.csv", "a,y\n" + "".join(f"{i / 50},{i / 25 + e:.4f}\n" for i, e in enumerate(noise)))
         noisy = (LINE.replace("table.csv", "noisy.csv").replace('["a", "b"]', '["a"]').replace('["y", "z"]', '["y"]')
                  .replace("iterations = 40", "iterations = 300"))
-        said = ('note: the last phase ended where steps win no more than float32 rounds: to go on from there, set precision = "f64" in '
-                "[method]\n")
+        said = ('note: the last phase ended where steps win no more than float32 rounds: to go on from there, set '
+                'precision = "f64" in [method]\n')
         self.write("f64.toml", noisy)
-        self.assertNotIn("rounding", self.succeed("train", "f64.toml"))
+        self.assertNotIn("float32 rounds", self.succeed("train", "f64.toml"))
         single = noisy.replace('"f64"', '"f32"')
         self.write("f32.toml", single)
         self.assertIn(said, self.succeed("train", "f32.toml", "--overwrite"))
         self.write("few.toml", single.replace("iterations = 300", "iterations = 1"))
-        self.assertNotIn("rounding", self.succeed("train", "few.toml", "--overwrite"))
+        self.assertNotIn("float32 rounds", self.succeed("train", "few.toml", "--overwrite"))
         # The last phase is what counts.
         phase = '[[phase]]\noptimiser = "{}"\niterations = {}\n'
         head, rest = single.split("[training]")
         two = head + phase.format("lbfgs", 300) + phase.format("adam", 2) + rest[rest.index("[method]"):]
         self.write("two.toml", two)
-        self.assertNotIn("rounding", self.succeed("train", "two.toml", "--overwrite"))
+        self.assertNotIn("float32 rounds", self.succeed("train", "two.toml", "--overwrite"))
 
     def test_trajectories_may_be_told_apart_by_names(self):
         t = np.linspace(0, 1, 6)
