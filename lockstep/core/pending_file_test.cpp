@@ -12,6 +12,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/test_folder.h"
 
 namespace lockstep {
 namespace {
@@ -21,16 +22,6 @@ using testing::HasSubstr;
 
 class PendingFileTest : public testing::Test {
  protected:
-  PendingFileTest()
-      : folder_(fs::path(testing::TempDir()) / ("lockstep-pending-" + std::to_string(::getpid()) + "-" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(folder_);
-  }
-  ~PendingFileTest() override {
-    fs::permissions(folder_, fs::perms::owner_all);
-    fs::remove_all(folder_);
-  }
-
   static std::string content(const fs::path& path) {
     std::ifstream stream(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -38,15 +29,12 @@ class PendingFileTest : public testing::Test {
   static void write(const fs::path& path, const std::string& text, Existing existing = Existing::refuse) {
     write_file(path, std::as_bytes(std::span(text)), existing);
   }
-  std::size_t files_in_folder() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
-  }
   template <class Body>
   static std::string message_of(const Body& body) {
     return lockstep::message_of(body, ErrorKind::file);
   }
 
-  fs::path folder_;
+  TestFolder folder_{"pending"};
 };
 
 TEST_F(PendingFileTest, a_file_appears_only_when_published) {
@@ -55,12 +43,12 @@ TEST_F(PendingFileTest, a_file_appears_only_when_published) {
   EXPECT_FALSE(fs::exists(folder_ / "a"));
   pending.publish();
   EXPECT_EQ(content(folder_ / "a"), "text");
-  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_EQ(folder_.files(), 1u);
 }
 
 TEST_F(PendingFileTest, an_unpublished_file_leaves_nothing_behind) {
   { const PendingFile pending(folder_ / "a", Existing::refuse); }
-  EXPECT_EQ(files_in_folder(), 0u);
+  EXPECT_EQ(folder_.files(), 0u);
 }
 
 TEST_F(PendingFileTest, an_existing_file_is_refused_unless_told) {
@@ -70,7 +58,7 @@ TEST_F(PendingFileTest, an_existing_file_is_refused_unless_told) {
   EXPECT_EQ(content(folder_ / "a"), "old");
   write(folder_ / "a", "new", Existing::replace);
   EXPECT_EQ(content(folder_ / "a"), "new");
-  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_EQ(folder_.files(), 1u);
 }
 
 TEST_F(PendingFileTest, a_file_made_meanwhile_is_not_overwritten) {
@@ -118,7 +106,7 @@ TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) 
     EXPECT_EQ(content(folder_ / "a.part"), "half");
     file.keep();
   }
-  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_EQ(folder_.files(), 1u);
   EXPECT_THAT(
       message_of([&] { PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse); }),
       HasSubstr("/a.part of an earlier run, expected none; continue that run (--resume), or allow overwriting"));
@@ -127,7 +115,7 @@ TEST_F(PendingFileTest, a_resumable_file_appears_whole_and_outlives_its_writer) 
   EXPECT_EQ(content(file.temporary()), "half");
   file.publish();
   EXPECT_EQ(content(folder_ / "a"), "half");
-  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_EQ(folder_.files(), 1u);
 }
 
 TEST_F(PendingFileTest, a_resumable_file_that_was_not_worth_keeping_leaves_nothing) {
@@ -135,12 +123,12 @@ TEST_F(PendingFileTest, a_resumable_file_that_was_not_worth_keeping_leaves_nothi
     PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     fill(file, "text");
   }
-  EXPECT_EQ(files_in_folder(), 0u);
+  EXPECT_EQ(folder_.files(), 0u);
   {
     PendingFile file = PendingFile::resumable(folder_ / "a", Existing::refuse, Leftover::refuse);
     file.reveal();
   }
-  EXPECT_EQ(files_in_folder(), 0u);
+  EXPECT_EQ(folder_.files(), 0u);
 }
 
 TEST_F(PendingFileTest, a_second_writer_is_refused) {
@@ -164,7 +152,7 @@ TEST_F(PendingFileTest, what_a_writer_killed_at_its_beginning_left_is_nothing) {
   fill(file, "whole");
   file.publish();
   EXPECT_EQ(content(folder_ / "a"), "whole");
-  EXPECT_EQ(files_in_folder(), 1u);
+  EXPECT_EQ(folder_.files(), 1u);
 }
 
 TEST_F(PendingFileTest, a_named_file_is_taken_back_to_be_resumed) {
@@ -218,7 +206,7 @@ TEST_F(PendingFileTest, room_that_is_there_is_not_taken) {
 
 TEST_F(PendingFileTest, a_disk_that_is_too_small_is_not_filled_up_to_find_out) {
   PendingFile file(folder_ / "a", Existing::refuse);
-  const std::uintmax_t more = fs::space(folder_).capacity + 1'000'000;
+  const std::uintmax_t more = fs::space(folder_.path()).capacity + 1'000'000;
   const std::string message = message_of([&] { file.reserve(more); });
   EXPECT_THAT(message, HasSubstr("bytes on the disk, expected room for"));
   EXPECT_THAT(message, ::testing::Not(HasSubstr("found room for 0 bytes")));
@@ -227,11 +215,11 @@ TEST_F(PendingFileTest, a_disk_that_is_too_small_is_not_filled_up_to_find_out) {
 
 TEST_F(PendingFileTest, unusable_places_are_named) {
   EXPECT_THAT(message_of([&] { write(folder_ / "no" / "a", ""); }), HasSubstr("/no, expected an existing folder"));
-  EXPECT_THAT(message_of([&] { write(folder_, ""); }), HasSubstr("found a folder, expected a file name"));
+  EXPECT_THAT(message_of([&] { write(folder_.path(), ""); }), HasSubstr("found a folder, expected a file name"));
   EXPECT_THAT(message_of([&] { write("", ""); }), HasSubstr("expected a file name"));
   EXPECT_THAT(message_of([&] { write("/dev/null", "", Existing::replace); }), HasSubstr("found a device or pipe"));
   if (::geteuid() == 0) GTEST_SKIP() << "root writes anywhere";
-  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
   EXPECT_THAT(message_of([&] { write(folder_ / "a", ""); }), HasSubstr("expected a writable folder"));
 }
 

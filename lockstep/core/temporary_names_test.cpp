@@ -1,18 +1,17 @@
 #include "lockstep/core/temporary_names.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/pending_file.h"
+#include "lockstep/core/testing/test_folder.h"
 
 namespace lockstep {
 namespace {
@@ -21,22 +20,12 @@ namespace fs = std::filesystem;
 
 class TemporaryNamesTest : public testing::Test {
  protected:
-  TemporaryNamesTest()
-      : folder_(fs::path(testing::TempDir()) / ("lockstep-names-" + std::to_string(::getpid()) + "-" +
-                                                testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(folder_);
-  }
-  ~TemporaryNamesTest() override { fs::remove_all(folder_); }
-
   fs::path made(const std::string& name) const {
     std::ofstream(folder_ / name) << "text";
     return folder_ / name;
   }
-  std::size_t files_in_folder() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
-  }
 
-  fs::path folder_;
+  TestFolder folder_{"names"};
 };
 
 TEST_F(TemporaryNamesTest, any_number_of_pending_files_go) {
@@ -45,9 +34,9 @@ TEST_F(TemporaryNamesTest, any_number_of_pending_files_go) {
     files.emplace_back(folder_ / ("a" + std::to_string(i)), Existing::refuse);
     files.push_back(PendingFile::resumable(folder_ / ("b" + std::to_string(i)), Existing::refuse, Leftover::refuse));
   }
-  EXPECT_EQ(files_in_folder(), 150u);  // a resumable one holds its name, too
+  EXPECT_EQ(folder_.files(), 150u);  // a resumable one holds its name, too
   remove_temporary_names();
-  EXPECT_EQ(files_in_folder(), 0u);
+  EXPECT_EQ(folder_.files(), 0u);
 }
 
 TEST_F(TemporaryNamesTest, what_is_forgotten_published_or_revealed_stays) {
@@ -66,7 +55,7 @@ TEST_F(TemporaryNamesTest, what_is_forgotten_published_or_revealed_stays) {
     revealed.keep();
   }
   remove_temporary_names();
-  EXPECT_EQ(files_in_folder(), 4u);
+  EXPECT_EQ(folder_.files(), 4u);
 }
 
 TEST_F(TemporaryNamesTest, a_folder_goes_with_what_lies_in_it) {

@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/testing/message_of.h"
+#include "lockstep/core/testing/test_folder.h"
 #include "lockstep/nn/hdf5_model.h"
 #include "lockstep/nn/testing/small_model.h"
 
@@ -20,14 +20,6 @@ using testing::small_model;
 
 class LoadTest : public ::testing::Test {
  protected:
-  LoadTest()
-      : folder_(std::filesystem::path(::testing::TempDir()) /
-                ("lockstep-load-" + std::to_string(::getpid()) + "-" +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~LoadTest() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path file(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return folder_ / name;
@@ -37,7 +29,7 @@ class LoadTest : public ::testing::Test {
     return message_of([&] { load(path); });
   }
 
-  std::filesystem::path folder_;
+  TestFolder folder_{"load"};
 };
 
 TEST_F(LoadTest, the_content_decides_not_the_name) {
@@ -83,7 +75,7 @@ TEST_F(LoadTest, other_formats_are_named_with_a_way_out) {
               AllOf(HasSubstr("found a Python pickle"), HasSubstr("scikit-learn's as ONNX")));
   EXPECT_THAT(loading("saved_model.pb", std::string("\x08\x01\x12\x07.....", 9)),
               AllOf(HasSubstr("saved_model.pb: found a TensorFlow SavedModel"), HasSubstr("tf2onnx")));
-  EXPECT_THAT(message_of([&] { load(folder_); }), HasSubstr("found a TensorFlow SavedModel"));
+  EXPECT_THAT(message_of([&] { load(folder_.path()); }), HasSubstr("found a TensorFlow SavedModel"));
   std::filesystem::remove(folder_ / "saved_model.pb");
   EXPECT_THAT(loading("net.keras", "PK\x03\x04....metadata.json....model.weights.h5"),
               HasSubstr("found no directory at its end (truncated), expected a whole zip archive"));
@@ -127,7 +119,7 @@ TEST_F(LoadTest, a_damaged_safetensors_file_gets_its_readers_diagnosis) {
 TEST_F(LoadTest, missing_files_are_named) {
   EXPECT_THAT(message_of([&] { load(folder_ / "absent.safetensors"); }),
               HasSubstr("absent.safetensors: found no such file, expected a model file"));
-  EXPECT_THAT(message_of([&] { load(folder_); }), HasSubstr("found a folder"));
+  EXPECT_THAT(message_of([&] { load(folder_.path()); }), HasSubstr("found a folder"));
 }
 
 }  // namespace

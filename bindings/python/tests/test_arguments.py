@@ -67,8 +67,8 @@ def columns():
     yield {"u0": {"x": ROWS, "y": 0.5, "z": ROWS}, "trajectories": 3}
     # Refused:
     for bad in ([ROWS.tolist()], ROWS[:4], ROWS[:2], np.array([]), [], [1.0, True], [True, False], ROWS > 2,
-                [1.0, None], ["a"], np.array(["a"]), [1.0, np.nan], np.array([1.0, np.inf]), [2**63], [2**70], [2**63, -1, 1, 1, 1],
-                np.full(5, 2**63, "u8"), np.full(5, "1e400").astype("g"), ROWS.reshape(1, 5), ROWS * 1j,
+                [1.0, None], ["a"], np.array(["a"]), [1.0, np.nan], np.array([1.0, np.inf]), [2**63], [2**70],
+                [2**63, -1, 1, 1, 1], np.full(5, 2**63, "u8"), np.full(5, "1e400").astype("g"), ROWS.reshape(1, 5), ROWS * 1j,
                 np.ma.masked_greater(ROWS, 2), [[1.0], [2.0, 3.0]], np.array(3.0)):
         yield {"parameters": {"rho": bad}, "u0": {"x": ROWS, "y": 1, "z": 1}}
     yield {"parameters": {"roh": ROWS}}
