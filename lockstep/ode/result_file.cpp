@@ -392,8 +392,11 @@ EventLog ResultFile::events_beside(std::size_t first, std::size_t count) const {
   };
   EventLog log;
   for (std::size_t i = 0; i < count; ++i) {
-    const bool is_beside = finished(i) && journal_->holds(first + i);
-    log.add(is_beside ? journal_->read(first + i) : finished(i) ? in_tables(i) : TrajectoryEvents{});
+    if (finished(i)) {
+      log.add(journal_->holds(first + i) ? journal_->read(first + i) : in_tables(i));
+    } else {
+      log.add({});
+    }
   }
   return log;
 }

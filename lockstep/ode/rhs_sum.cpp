@@ -141,9 +141,8 @@ class Sum final : public StateFunction {
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     const std::size_t of_first = parameters.empty() ? 0 : first_->parameters();
     const auto of_one = parameters.first(of_first), of_other = parameters.subspan(of_first);
-    const KnotBounds all = has_many_knots() ? knot_bounds(parameters) : KnotBounds{};
-    std::vector<TimeKnot> knots = detail::knots_beside(*first_, of_one, all, span);
-    const std::vector<TimeKnot> more = detail::knots_beside(*second_, of_other, all, span);
+    std::vector<TimeKnot> knots = detail::knots_beside(*first_, of_one, repeats_knots(), span);
+    const std::vector<TimeKnot> more = detail::knots_beside(*second_, of_other, repeats_knots(), span);
     knots.insert(knots.end(), more.begin(), more.end());
     return knots;
   }

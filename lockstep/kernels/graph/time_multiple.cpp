@@ -85,7 +85,8 @@ std::pair<std::size_t, std::size_t> knots_between(const Interpolate& table, cons
           place([&](double knot) { return x.time_of(knot) >= asked.first; })};
 }
 
-// Of a table that meets none of its knots there, one that it meets at another time: it has some.
+// Of a table that meets none of its knots there, one that it meets at another time: that tells who counts that it has
+// some.
 void find_knots(const Interpolate& table, const TimeMultiple& x, const KnotsAsked& asked,
                 const std::function<void(const TimeMultiple&, double, bool)>& found) {
   auto [i, end] = knots_between(table, x, asked);

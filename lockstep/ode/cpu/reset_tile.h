@@ -294,23 +294,13 @@ class ResetTile {
   // Behind changes of a lane's state: by the resets `used`, of which a search had found `searched`.
   void leave(int lane, int searched, std::uint64_t used) {
     const auto is_used = [&](std::size_t i) { return ((used >> i) & 1) != 0; };
-    for (std::size_t i = 0; i < count(); ++i) {
-      if (!is_used(i)) continue;
+    detail::leave_changed<T>(count(), [&](std::size_t i) {
       const std::size_t place = at(i, lane);
       const T untold = searched == static_cast<int>(i) ? ways_[place].search.untold() : 0;
-      sides_[place] = sides_[place].behind_own(found_[place], left_[place], untold);
-      struck_at_[place] = tile_.t[lane];
-    }
-    for (std::size_t i = 0; i < count(); ++i) {
-      if (is_used(i)) continue;
-      Side& side = sides_[at(i, lane)];
-      const T left = left_[at(i, lane)];
-      std::size_t twin = 0;
-      while (twin < count() &&
-             !(is_used(twin) && side.has_twin(direction(i), sides_[at(twin, lane)], left, left_[at(twin, lane)])))
-        ++twin;
-      side = twin < count() ? side.behind_twin(sides_[at(twin, lane)]) : side.behind_other(left);
-    }
+      return detail::ChangedSide<T>{sides_[place], direction(i), is_used(i), found_[place], left_[place], untold};
+    });
+    for (std::size_t i = 0; i < count(); ++i)
+      if (is_used(i)) struck_at_[at(i, lane)] = tile_.t[lane];
   }
 
   // The resets that strike lanes of `changing`.

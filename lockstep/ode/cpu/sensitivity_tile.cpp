@@ -149,7 +149,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
       for (std::size_t c = 0; c < n; ++c) {
         const T* jacobian = row_bar.data() + c * kTileLanes;
-        if (repeats ? all_zero(jacobian + from, width) : all_zero(jacobian, kTileLanes)) continue;
+        if (all_zero(jacobian + from, width)) continue;
         if (repeats) {
           std::copy_n(jacobian + from, width, scale);
           layout.repeat(scale, 1, scale);

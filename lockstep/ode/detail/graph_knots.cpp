@@ -127,6 +127,13 @@ TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous
   return walk;
 }
 
+// Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
+// away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
+TimeSpan with_margin(const TimeSpan& span, double magnitude) {
+  const double margin = 0x1p-10 * size_of(span, magnitude);
+  return {span.first - margin, span.last + margin};
+}
+
 // Lists of as many cost a trajectory less than its steps.
 constexpr std::size_t kFewKnots = 256;
 

@@ -37,19 +37,12 @@ inline double size_of(const TimeSpan& span, double magnitude) {
   return std::max({std::fabs(span.first), std::fabs(span.last), span.last - span.first, magnitude});
 }
 
-// Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
-// away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
-inline TimeSpan with_margin(const TimeSpan& span, double magnitude) {
-  const double margin = 0x1p-10 * size_of(span, magnitude);
-  return {span.first - margin, span.last + margin};
-}
-
-// The knots of a function beside another one's: of a sum, or of all trajectories that share their stops. Where those
-// repeat, some lie beyond the span, and it tells its own there, too: all, as those that are joined in a chain depend on
-// where the chain begins.
+// The knots of a function beside another one's: of a sum, or of all trajectories that share their stops. Where some
+// repeat, those lie beyond the span, and it tells its own there, too: all, as those that are joined in a chain depend
+// on where the chain begins.
 inline std::vector<TimeKnot> knots_beside(const StateFunction& function, std::span<const double> parameters,
-                                          const KnotBounds& all, const TimeSpan& span) {
-  if (!all.repeats || !function.has_many_knots()) return function.time_knots(span, parameters);
+                                          bool some_repeat, const TimeSpan& span) {
+  if (!some_repeat || !function.has_many_knots()) return function.time_knots(span, parameters);
   return function.time_knots(function.repeats_knots() ? span : kEver, parameters);
 }
 

@@ -441,21 +441,13 @@ class ReferenceTrajectory {
       if (striking == count) break;
     }
     g_ = g;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!used[i]) continue;
-      ResetSide<T>& side = resets_[i].side;
-      side = side.behind_own(found[i], left[i], i == searched ? resets_[i].untold : 0);
-      resets_[i].struck_at = t_;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (used[i]) continue;
-      ResetSide<T>& side = resets_[i].side;
-      std::size_t twin = 0;
-      while (twin < count &&
-             !(used[twin] && side.has_twin(resets_[i].direction, resets_[twin].side, left[i], left[twin])))
-        ++twin;
-      side = twin < count ? side.behind_twin(resets_[twin].side) : side.behind_other(left[i]);
-    }
+    leave_changed<T>(count, [&](std::size_t i) {
+      ResettingFunction& reset = resets_[i];
+      const T untold = i == searched ? reset.untold : 0;
+      return ChangedSide<T>{reset.side, reset.direction, used[i], found[i], left[i], untold};
+    });
+    for (std::size_t i = 0; i < count; ++i)
+      if (used[i]) resets_[i].struck_at = t_;
     return false;
   }
 

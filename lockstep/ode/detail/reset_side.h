@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "lockstep/ode/problem.h"
@@ -83,6 +84,34 @@ struct ResetSide {
  private:
   ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
 };
+
+// Of one reset, where a trajectory's state has changed at once: by it, where it is used, or by others.
+template <class T>
+struct ChangedSide {
+  ResetSide<T>& side;
+  TerminalEvent::Direction direction;
+  bool used;
+  T found, left;  // its function before its own change, behind the last one
+  T untold;       // as behind_own() takes it
+};
+// The sides from which the trajectory goes on; of(i) is reset i's.
+template <class T, class Of>
+void leave_changed(std::size_t count, const Of& of) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const ChangedSide<T> own = of(i);
+    if (own.used) own.side = own.side.behind_own(own.found, own.left, own.untold);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const ChangedSide<T> other = of(i);
+    if (other.used) continue;
+    const auto is_twin = [&](const ChangedSide<T>& one) {
+      return one.used && other.side.has_twin(other.direction, one.side, other.left, one.left);
+    };
+    std::size_t twin = 0;
+    while (twin < count && !is_twin(of(twin))) ++twin;
+    other.side = twin < count ? other.side.behind_twin(of(twin).side) : other.side.behind_other(other.left);
+  }
+}
 
 // Whether a reset that strikes at `now`, from that side in a step that begins at t, follows its last time, `struck_at`,
 // without time between them: by time itself, or as it and others have turned its function back at once time and again,

@@ -46,12 +46,12 @@ StopSides sides_of(const Problem& problem, const Options& options) {
   return {slack(problem, options.dt), options.dt / 4};
 }
 
-// The knots of all these parameters that some of a span depend on; `all` holds for all of them.
+// The knots of all these parameters that some of a span depend on; of which some may repeat.
 std::vector<TimeKnot> knots_of(const StateFunction& rhs, std::span<const std::span<const double>> parameters,
-                               const KnotBounds& all, const TimeSpan& span) {
+                               bool some_repeat, const TimeSpan& span) {
   std::vector<TimeKnot> knots;
   for (const std::span<const double> each : parameters) {
-    const std::vector<TimeKnot> more = knots_beside(rhs, each, all, span);
+    const std::vector<TimeKnot> more = knots_beside(rhs, each, some_repeat, span);
     knots.insert(knots.end(), more.begin(), more.end());
   }
   return knots;
@@ -132,7 +132,7 @@ void Stops::add(const Problem& problem, const Options& options, const Added& add
   const bool are_told = !problem.end_times.empty() && added.span.first <= added.span.last;
   if (problem.rhs->has_many_knots() && are_told) return add_near(problem, options, added);
   const TimeSpan span = problem.rhs->has_many_knots() ? kEver : added.span;
-  add_knots(problem, options, knots_of(*problem.rhs, added.parameters, {}, span), added);
+  add_knots(problem, options, knots_of(*problem.rhs, added.parameters, false, span), added);
 }
 
 void Stops::add_near(const Problem& problem, const Options& options, const Added& added) {
@@ -141,7 +141,7 @@ void Stops::add_near(const Problem& problem, const Options& options, const Added
   for (const std::span<const double> each : added.parameters) bounds = bounds_of_both(bounds, rhs.knot_bounds(each));
   const std::size_t first = time_.size();
   const TimeSpan rounded = rounded_span(added.span, bounds.magnitude, sides_, options.precision);
-  const auto ask = [&](const TimeSpan& span) { return knots_of(rhs, added.parameters, bounds, span); };
+  const auto ask = [&](const TimeSpan& span) { return knots_of(rhs, added.parameters, bounds.repeats, span); };
   if (bounds.repeats) {
     add_knots(problem, options, ask(added.span), added);
   } else {
