@@ -16,8 +16,9 @@ nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, s
                               std::size_t outputs) {
   const auto& [path, where] = *net.start;
   const nn::Model before = net.loaded ? *net.loaded : nn::load(path);
-  const auto refuse = [&](ErrorKind kind, const std::string& found, const std::string& expected,
-                          const std::string& remedy = {}) -> void {
+  const auto refuse = [&path = path, &where = where](ErrorKind kind, const std::string& found,
+                                                     const std::string& expected,
+                                                     const std::string& remedy = {}) -> void {
     throw Error(kind, {where, found + " in " + path.string(), expected, remedy});
   };
   if (before.inputs.size() != 1 || before.outputs.size() != 1) {

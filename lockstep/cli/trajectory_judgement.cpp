@@ -137,7 +137,8 @@ class Judge {
     }
     const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < one.times.size(); ++point) {
-      const auto [begin, end] = std::ranges::equal_range(one.impulses, one.times[point], {}, &ode::Impulse::time);
+      const auto begin = std::ranges::lower_bound(one.impulses, one.times[point], {}, &ode::Impulse::time);
+      const auto end = std::ranges::upper_bound(begin, one.impulses.end(), one.times[point], {}, &ode::Impulse::time);
       if (point % curve_stride != 0 && begin == end) continue;
       std::vector<double> state(curve.begin() + static_cast<std::ptrdiff_t>(point * n),
                                 curve.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));

@@ -61,11 +61,11 @@ TEST(EventGradient, is_the_derivative_of_the_time_of_impact) {
       const double r = std::sqrt(w * w + 2 * g * h0), time = (w + r) / g, by_w = (1 + w / r) / g;
       sum += 2 * time + 3 * (v0 - g * time);
       const double by_g = h0 / (r * g) - time / g;  // of the time
-      const auto expect = [&](double ours, double by_time, double direct, const char* what) {
+      const auto expect = [&, method = method](double ours, double by_time, double direct, const char* what) {
         EXPECT_NEAR(ours, (2 - 3 * g) * by_time + direct, 1e-12 * 30) << method << " " << i << " " << what;
       };
       // The same forwards: column d of the time's derivative, then of the end state's (h*, v*), where h* = s t*.
-      const auto forwards = [&](std::size_t d, double by_time, double of_height, double of_speed) {
+      const auto forwards = [&, method = method](std::size_t d, double by_time, double of_height, double of_speed) {
         const std::size_t j = d % 2;
         const auto& by = d < 2 ? sensitivities.end_state_by_initial_state : sensitivities.end_state_by_parameter;
         const auto& time_by = d < 2 ? sensitivities.end_time_by_initial_state : sensitivities.end_time_by_parameter;

@@ -239,7 +239,7 @@ TEST(LinearlyImplicitGradient, is_that_of_differences_of_solves) {
     if (control == StepControl::fixed) options.dt = 0.01;  // the same steps: no error of solves
     const Gradients found = solve_with_gradients(problem, options, EndLoss(weighted_end));
     Problem moved = problem;
-    const auto expect = [&](double& number, double ours, std::size_t column) {
+    const auto expect = [&, &name = name](double& number, double ours, std::size_t column) {
       const double expected = slope(
           number, [&] { return solve_with_gradients(moved, options, EndLoss(weighted_end)).loss; }, 1e-4);
       EXPECT_NEAR(ours, expected, 1e-6) << name << ", column " << column;
@@ -262,7 +262,7 @@ TEST(LinearlyImplicitGradient, has_the_same_bits_on_any_threads_targets_and_memo
       constexpr std::size_t kPlenty = std::size_t{1} << 30;
       const Gradients one = gradients(kPlenty);
       EXPECT_EQ(one.left_out, 0u);
-      const auto expect_one = [&](const Gradients& found, const std::string& what) {
+      const auto expect_one = [&, &name = name](const Gradients& found, const std::string& what) {
         EXPECT_EQ(found.loss, one.loss) << name << what;
         EXPECT_EQ(found.initial_states, one.initial_states) << name << what;
         EXPECT_EQ(found.parameters, one.parameters) << name << what;

@@ -93,7 +93,7 @@ class Merge : public ::testing::Test {
     metadata.attributes.emplace_back("problem_digest", std::string("d1"));
     metadata.attributes.emplace_back("command", "solve " + name);
     for (const auto& [key, value] : more) {
-      std::erase_if(metadata.attributes, [&](const auto& entry) { return entry.first == key; });
+      std::erase_if(metadata.attributes, [&key = key](const auto& entry) { return entry.first == key; });
       metadata.attributes.emplace_back(key, value);
     }
     if (count != variant.trajectories) {

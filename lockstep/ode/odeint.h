@@ -181,7 +181,7 @@ class OdeintStepper
   // One step from `in` with its derivative k_first to `out` with k_last; in and out, k_first and k_last may be one.
   template <class System, class In, class DerivIn, class Out, class DerivOut>
   void do_step_impl(System system, const In& in, const DerivIn& k_first, Time t, Out& out, DerivOut& k_last, Time dt) {
-    resizer_.adjust_size(in, [this](const auto& x) { return resize(x); });
+    resizer_.adjust_size(in, [this](const auto& x) { return this->resize(x); });
     auto& f = static_cast<typename boost::numeric::odeint::unwrap_reference<System>::type&>(system);
     run_stages(f, in, k_first, t, dt, std::make_index_sequence<kStages - 2>());
     combine(std::make_index_sequence<kStages - 2>(), detail::StageSum<Method, kStages - 1, Time>{dt}, out, in, k_first);

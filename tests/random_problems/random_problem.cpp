@@ -375,7 +375,7 @@ class Maker {
       for (std::size_t i = 0; i < points; ++i) times.push_back(draw_.one_in(6) ? high : draw_.uniform(low, high));
       if (points > 1 && draw_.one_in(2)) times[0] = low;
       std::ranges::sort(times);
-      times.erase(std::ranges::unique(times).begin(), times.end());
+      times.erase(std::unique(times.begin(), times.end()), times.end());
       if (sign < 0) std::ranges::reverse(times);
       return times;
     };

@@ -16,7 +16,7 @@ namespace lockstep::agreement {
 inline std::size_t witnesses(std::vector<double> distances) {
   std::erase(distances, 0.0);
   std::ranges::sort(distances);
-  return static_cast<std::size_t>(std::ranges::unique(distances).begin() - distances.begin());
+  return static_cast<std::size_t>(std::unique(distances.begin(), distances.end()) - distances.begin());
 }
 
 // The ratio of a trajectory's distance to the farthest of its own members that no right port reaches. Differences grown

@@ -51,7 +51,7 @@ class Suspects {
       for (const Score& score : *list) all.push_back(score.trajectory);
     }
     std::ranges::sort(all);
-    all.erase(std::ranges::unique(all).begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
   }
 

@@ -239,8 +239,9 @@ Jumps::Jumps(const ode::ResultFile& file, std::size_t trajectory)
 bool Jumps::any_at(double time) const { return std::ranges::binary_search(impulses_, time, {}, &ode::Impulse::time); }
 
 void Jumps::apply(double time, std::span<double> state) const {
-  for (const ode::Impulse& impulse : std::ranges::equal_range(impulses_, time, {}, &ode::Impulse::time)) {
-    if (impulse.component < components_) state[impulse.component] = impulse.behind(state[impulse.component]);
+  auto impulse = std::ranges::lower_bound(impulses_, time, {}, &ode::Impulse::time);
+  for (; impulse != impulses_.end() && impulse->time == time; ++impulse) {
+    if (impulse->component < components_) state[impulse->component] = impulse->behind(state[impulse->component]);
   }
 }
 

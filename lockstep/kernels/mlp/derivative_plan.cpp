@@ -65,9 +65,10 @@ struct DerivativePlan<T>::Nets {
     for (const auto& [written, name] : {std::pair(&out, "out"), std::pair(&result, second)}) {
       if (written->data == nullptr) continue;
       if (!has_own_places(*written)) refuse_shared_places(name, places_of(*written));
-      const auto require_beside = [&](const MatrixView<const T>& read, const char* read_name) {
-        if (may_write_beside(*written, read)) return;
-        refuse_overlap(name, places_of(*written), read_name, places_of(read));
+      const auto require_beside = [&to = *written, to_name = name](const MatrixView<const T>& read,
+                                                                   const char* read_name) {
+        if (may_write_beside(to, read)) return;
+        refuse_overlap(to_name, places_of(to), read_name, places_of(read));
       };
       require_beside(in, "in");
       require_beside(vector, first);

@@ -96,8 +96,8 @@ void AdjointTile<T>::know_behind(LaneMask renewed) {
 
 template <class T>
 std::span<const ResetRecord<T>> AdjointTile<T>::resets_of(std::size_t step) const {
-  const auto [first, last] = std::ranges::equal_range(resets_, step, {}, &ResetRecord<T>::step);
-  return {first, last};
+  const auto first = std::ranges::lower_bound(resets_, step, {}, &ResetRecord<T>::step);
+  return {first, std::ranges::upper_bound(first, resets_.end(), step, {}, &ResetRecord<T>::step)};
 }
 
 template <class T>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <string>
 
@@ -80,8 +79,9 @@ void write_event_datasets(hdf5::File& file, const EventJournal& journal, std::si
 void append_event_datasets(const hdf5::File& file, std::size_t first_trajectory, EventJournal& journal) {
   if (!file.has(names::kEventTime)) return;
   // A kill while they were being written leaves some here that may not be whole, and all of them in the journal.
-  const auto held = [&](std::size_t trajectory) { return journal.holds(trajectory); };
-  if (std::ranges::all_of(std::views::iota(std::size_t{0}, journal.trajectories()), held)) return;
+  std::size_t held = 0;
+  while (held < journal.trajectories() && journal.holds(held)) ++held;
+  if (held == journal.trajectories()) return;
   const hdf5::Dataset times = file.dataset(names::kEventTime), resets = file.dataset(names::kEventReset),
                       whose = file.dataset(names::kEventTrajectory);
   TrajectoryEvents events;

@@ -93,9 +93,9 @@ void require_starts(const TrajectoryData& data, std::size_t components, const Fi
       const auto [trajectory, segment] = segments[i];
       const std::size_t row = segments.of(trajectory).first(segment);
       const double* const state = data.states.data() + (rows.first(trajectory) + row) * components;
-      const double* const missing = std::find_if(state, state + components, [&](const double& x) {
+      const double* const missing = std::find_if(state, state + components, [&, first = segment == 0](const double& x) {
         const auto c = static_cast<std::size_t>(&x - state);
-        return std::isnan(x) && !(segment == 0 && options.starts && options.starts->has(c));
+        return std::isnan(x) && !(first && options.starts && options.starts->has(c));
       });
       if (missing == state + components) continue;
       throw Error(ErrorKind::invalid_argument,
