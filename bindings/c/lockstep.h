@@ -22,6 +22,13 @@ extern "C" {
 
 #define LOCKSTEP_ABI_VERSION 1
 
+/* As in C, any int may be passed where an enumeration is taken; C++ has to be told. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define LOCKSTEP_ANY_INT : int
+#else
+#define LOCKSTEP_ANY_INT
+#endif
+
 /* The library's ABI version, to be compared with LOCKSTEP_ABI_VERSION, and its own: "0.1.0". */
 int lockstep_abi_version(void);
 const char *lockstep_version(void);
@@ -65,7 +72,7 @@ size_t lockstep_model_outputs(const lockstep_model *model);
 
 /* Most nets have one input port and one output port. A port is named and has features; those of the ports are counted
  * one port after another. */
-typedef enum lockstep_direction { LOCKSTEP_INPUT = 0, LOCKSTEP_OUTPUT = 1 } lockstep_direction;
+typedef enum lockstep_direction LOCKSTEP_ANY_INT { LOCKSTEP_INPUT = 0, LOCKSTEP_OUTPUT = 1 } lockstep_direction;
 typedef struct lockstep_port {
   const char *name; /* belongs to the model or plan */
   size_t features;
@@ -91,7 +98,7 @@ lockstep_status lockstep_model_output(const lockstep_model *model, size_t index,
 
 typedef struct lockstep_plan lockstep_plan;
 
-typedef enum lockstep_precision { LOCKSTEP_FLOAT32 = 0, LOCKSTEP_FLOAT64 = 1 } lockstep_precision;
+typedef enum lockstep_precision LOCKSTEP_ANY_INT { LOCKSTEP_FLOAT32 = 0, LOCKSTEP_FLOAT64 = 1 } lockstep_precision;
 
 typedef struct lockstep_compile_options {
   size_t size;                  /* sizeof(lockstep_compile_options) */
