@@ -110,8 +110,13 @@ function(lockstep_casts_to_bytes)
   endif()
 endfunction()
 
-# lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and registers it.
-# One labelled `slow` is not built with the others under the sanitizers, where it is left out.
+# lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and
+# registers it. Labels:
+#   computes  much, in code of its own, such as functions over dual numbers: it is optimised
+#   slow    neither built with the others nor run under the sanitizers
+#   memory  of what sanitizers look for first: texts and files from outside, memory of the caller's. It has to do little
+#           arithmetic, as scripts/test.sh builds these without optimisation
+#   files   as `memory`, and nothing that optimisation could change: scripts/test.sh builds them under the sanitizers alone
 function(lockstep_test name)
   cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
   lockstep_test_program(${name} SOURCES ${name}.cpp ${arg_SOURCES} LINK ${arg_LINK} LABELS ${arg_LABELS})
@@ -127,7 +132,9 @@ function(lockstep_tests name)
     list(TRANSFORM arg_TESTS APPEND .cpp)
     lockstep_test_program(${name} SOURCES ${arg_TESTS} LINK ${arg_LINK} LABELS ${arg_LABELS})
     lockstep_test_together(${name})
-    set_tests_properties(${name} PROPERTIES COST 20)  # what takes long begins early
+    if(TEST ${name})
+      set_tests_properties(${name} PROPERTIES COST 20)  # what takes long begins early
+    endif()
   else()
     foreach(test IN LISTS arg_TESTS)
       lockstep_test(${test} LINK ${arg_LINK} LABELS ${arg_LABELS})
@@ -144,15 +151,27 @@ function(lockstep_test_together name)
   endif()
 endfunction()
 
+# All programs of tests labelled `memory` or `files`, and what else those run.
+add_custom_target(memory_tests)
+
 function(lockstep_test_program name)
   if(NOT LOCKSTEP_TESTS)
     return()
   endif()
   cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
+  if("files" IN_LIST arg_LABELS AND NOT LOCKSTEP_FILE_TESTS)
+    return()
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE LOCKSTEP_TEST_DATA="${PROJECT_SOURCE_DIR}/testdata")
   lockstep_test_options(${name})
+  if("computes" IN_LIST arg_LABELS)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+  if("files" IN_LIST arg_LABELS OR "memory" IN_LIST arg_LABELS)
+    add_dependencies(memory_tests ${name})
+  endif()
   if(LOCKSTEP_TOGETHER)
     lockstep_reuse_test_headers(${name})
   endif()

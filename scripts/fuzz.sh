@@ -14,7 +14,7 @@ seconds=${1:-60}
 # Numbers of inputs that take each target 8 to 15 s on one core.
 declare -A same=([safetensors]=40000 [problem_file]=16000 [hdf5_model]=2000 [keras]=1000 [plan]=40000 [result_file]=2000
   [onnx]=14000)
-(scripts/install_dependencies.sh fuzz) || say "the packages clang and libclang-rt-dev could not be installed"
+(scripts/install_dependencies.sh clang) || say "the packages clang and libclang-rt-dev could not be installed"
 if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
   clang++ -x c++ -fsanitize=fuzzer,address -o /dev/null - 2>/dev/null; then
   say "skipped: no Clang with libFuzzer here (packages clang and libclang-rt-dev)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian or Ubuntu packages that are missing: what building needs and, when named, what
-# the groups test, benchmark, aarch64 (cross build), fuzz and witness need. Touches neither apt nor the network when nothing is missing.
-#   usage: scripts/install_dependencies.sh [test] [benchmark] [aarch64] [fuzz] [witness]
+# the groups test, benchmark, aarch64 (cross build), clang (sanitizers, fuzz targets) and witness need. Touches neither apt nor the network when nothing is missing.
+#   usage: scripts/install_dependencies.sh [test] [benchmark] [aarch64] [clang] [witness]
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ cmake ninja-build libhwy-dev libhdf5-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
@@ -15,10 +15,10 @@ for group in "$@"; do
       ;;
     benchmark) packages+=(libbenchmark-dev) ;;
     aarch64) packages+=(g++-aarch64-linux-gnu qemu-user) ;;
-    fuzz) packages+=(clang libclang-rt-dev) ;;
+    clang) packages+=(clang libclang-rt-dev libomp-dev lld) ;;
     # Other programs that tests call where they find them: a browser, readers of HDF5, a second MPI.
     witness) packages+=(chromium hdf5-tools octave mpich libmpich-dev) ;;
-    *) fail "unknown group of packages: $group; known: test benchmark aarch64 fuzz witness" ;;
+    *) fail "unknown group of packages: $group; known: test benchmark aarch64 clang witness" ;;
   esac
 done
 
