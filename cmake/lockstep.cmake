@@ -112,11 +112,11 @@ endfunction()
 
 # lockstep_test(NAME [LINK targets...] [LABELS labels...]): builds NAME.cpp of the current folder with GoogleTest and
 # registers it. Labels:
-#   computes  much, in code of its own, such as functions over dual numbers: it is optimised
-#   slow    neither built with the others nor run under the sanitizers
-#   memory  of what sanitizers look for first: texts and files from outside, memory of the caller's. It has to do little
-#           arithmetic, as scripts/test.sh builds these without optimisation
-#   files   as `memory`, and nothing that optimisation could change: scripts/test.sh builds them under the sanitizers alone
+#   computes  it computes much in code of its own, such as functions over dual numbers, and is optimised
+#   slow      neither built with the others nor run under the sanitizers
+#   memory    of what sanitizers look for first: texts and files from outside, memory of the caller's; with little
+#             arithmetic, as scripts/test.sh builds these without optimisation
+#   files     as `memory`, and nothing that optimisation could change: scripts/test.sh builds them under the sanitizers alone
 function(lockstep_test name)
   cmake_parse_arguments(arg "" "" "LINK;LABELS;SOURCES" ${ARGN})
   lockstep_test_program(${name} SOURCES ${name}.cpp ${arg_SOURCES} LINK ${arg_LINK} LABELS ${arg_LABELS})
@@ -152,7 +152,9 @@ function(lockstep_test_together name)
 endfunction()
 
 # All programs of tests labelled `memory` or `files`, and what else those run.
-add_custom_target(memory_tests)
+if(LOCKSTEP_TESTS)
+  add_custom_target(lockstep_memory_tests)
+endif()
 
 function(lockstep_test_program name)
   if(NOT LOCKSTEP_TESTS)
@@ -170,7 +172,7 @@ function(lockstep_test_program name)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if("files" IN_LIST arg_LABELS OR "memory" IN_LIST arg_LABELS)
-    add_dependencies(memory_tests ${name})
+    add_dependencies(lockstep_memory_tests ${name})
   endif()
   if(LOCKSTEP_TOGETHER)
     lockstep_reuse_test_headers(${name})

@@ -67,7 +67,7 @@ if [ $extent != fast ]; then
   folder=build-sanitize target=all flags="-Og -g1" linking="-no-pie" compilers=() tests=(-LE 'install|slow')
   if command -v ld.gold >/dev/null; then linking+=" -fuse-ld=gold"; fi  # links them sooner
   if [ $extent = once ]; then
-    target=memory_tests tests=(-L 'files|memory')
+    target=lockstep_memory_tests tests=(-L 'files|memory')
     options+=(-DLOCKSTEP_FILE_TESTS=OFF)
     if has_clang; then
       # In half the time of GCC; and the sources have to please a second compiler.
