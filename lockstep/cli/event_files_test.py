@@ -199,6 +199,8 @@ class Continued(EventsTest):
             for column in COLUMNS:
                 del file[column]
         self.path("balls.h5").rename(self.path("balls.h5.part"))
+        self.fail_with("found no events, which balls.h5.part.events had beside it; finish the solve: lockstep solve --resume",
+                       "plot", "balls.h5.part", "--kind", "raster")
         done = self.run_tool("solve", "balls.toml", "--resume")
         self.assertEqual(done.returncode, 0, done.stderr)
         with h5py.File(self.path("balls.h5")) as file, h5py.File(self.path("whole.h5")) as whole:

@@ -104,7 +104,12 @@ std::string rates(const Look& look, std::size_t trajectories, const Axis& time_a
 }  // namespace
 
 std::string raster_obstacle(const ode::ResultFile& file) {
-  if (!file.keeps_events()) return "no events; solve with events = true in [output]";
+  if (!file.keeps_events()) {
+    const bool lost = file.attribute("events").has_value();  // with the other file of an unfinished solve
+    return lost ? "no events, which " + file.path().filename().string() +
+                      ".events had beside it; finish the solve: lockstep solve --resume"
+                : "no events; solve with events = true in [output]";
+  }
   for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
     if (!file.events(first, std::min(kPieceRows, file.trajectories() - first)).times.empty()) return {};
   }
