@@ -26,7 +26,6 @@ using testing::random_net;
 
 constexpr std::size_t kSamples = 37;  // two tiles and five
 
-// The last is QLKNN, whose weights take an optimising compiler half a minute.
 std::vector<Model> nets() {
   std::vector<Model> models = {every_operation(), random_net(5)};
   models[1].inputs[0].name = "a port/1";  // no identifier
@@ -39,14 +38,6 @@ std::vector<Model> nets() {
   for (const char* name : {"residual_opset13", "normalised_opset17", "ports_dynamo", "qlknn_7_11"}) {
     models.push_back(load(folder + name + ".onnx"));
   }
-#endif
-  return models;
-}
-
-std::vector<Model> small_nets() {
-  std::vector<Model> models = nets();
-#ifdef LOCKSTEP_ONNX
-  models.pop_back();
 #endif
   return models;
 }
@@ -350,8 +341,7 @@ const std::string kContractingCpp =
 const std::string kVectorisedC = LOCKSTEP_TEST_CC " -O3 -march=native -Wall -Wextra";
 
 TEST_F(GraphHeader, nets_of_all_operations_and_ports_have_the_bits_of_the_library_in_c_and_cpp) {
-  expect_same_bits(nets(), {}, {kStrictC});
-  expect_same_bits(small_nets(), {}, {kContractingCpp});
+  expect_same_bits(nets(), {}, {kStrictC, kContractingCpp});
 }
 
 TEST_F(GraphHeader, no_optimisation_of_the_hosts_changes_a_bit) {
@@ -372,7 +362,7 @@ TEST_F(GraphHeader, weights_may_be_the_callers) {
 }
 
 TEST_F(GraphHeader, functions_of_a_thread_and_of_groups_have_the_bits_of_the_library) {
-  expect_same_bits(small_nets(), {.language = HeaderLanguage::cuda},
+  expect_same_bits(nets(), {.language = HeaderLanguage::cuda},
                    {LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O1 -Wall -Wextra -pedantic"});
 }
 
@@ -385,7 +375,7 @@ TEST_F(GraphHeader, weights_may_be_the_callers_in_cuda) {
 // The host's functions run here, the kernels where there is a card.
 TEST_F(GraphHeader, nvcc_compiles_the_forms_of_a_thread_a_warp_and_a_block) {
   const std::string nvcc = LOCKSTEP_TEST_NVCC " -x cu -std=c++20 -arch=sm_90 -Werror all-warnings";
-  expect_same_bits({small_nets().back()}, {.language = HeaderLanguage::cuda}, {nvcc});
+  expect_same_bits({nets().back()}, {.language = HeaderLanguage::cuda}, {nvcc});
   expect_same_bits({random_net(5)}, {.language = HeaderLanguage::cuda, .weights_in = WeightsIn::argument}, {nvcc});
 }
 #endif

@@ -230,7 +230,7 @@ TEST_F(Compiling, serves_methods_from_constants_and_from_a_table) {
   const KernelSource many = make_kernel_source({"many", &text, 40, 0}, "bs3", Precision::f32);
   EXPECT_THAT(many.text, HasSubstr("TableScheme"));
   EXPECT_THAT(source_of(lorenz_text()).text, HasSubstr("CompiledScheme<ode::Tsit5>"));
-  EXPECT_NO_THROW(load_nvrtc().check(many, 80));
+  EXPECT_GT(load_nvrtc().compile(many, 80).size(), 1000u);
 }
 
 TEST_F(Compiling, what_does_not_compile_is_told_with_the_texts_own_lines) {

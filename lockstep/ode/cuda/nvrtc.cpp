@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/cuda/nvidia_library.h"
@@ -113,31 +112,10 @@ const std::vector<std::string>& nvrtc_options() {
   return options;
 }
 
-namespace {
-
-// A text while it is compiled.
-struct Program {
-  Program() = default;
-  Program(Program&& other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
-  ~Program() {
-    if (handle != nullptr) functions.destroy(&handle);
-  }
-  Handle handle = nullptr;
-};
-
-void require(int code, const KernelSource& source, const std::string& version, const std::string& target) {
-  if (code == 0) return;
-  throw Error(ErrorKind::unsupported, {.field = source.name,
-                                       .found = "NVRTC " + version + " for " + target + ": " + functions.error(code),
-                                       .expected = "a compiler that knows this device",
-                                       .remedy = "install a newer NVRTC, or run on the CPU with --device cpu"});
-}
-
-// target: "sm_90" for machine code, "compute_90" for PTX.
-Program compiled(const Nvrtc& nvrtc, const KernelSource& source, const std::string& target) {
-  if (!nvrtc.missing.empty()) {
+std::vector<char> Nvrtc::compile(const KernelSource& source, int architecture) const {
+  if (!missing.empty()) {
     throw Error(ErrorKind::unsupported, {.field = source.name,
-                                         .found = nvrtc.missing,
+                                         .found = missing,
                                          .expected = "libnvrtc, with which such kernels are compiled",
                                          .remedy = kNvrtcRemedy});
   }
@@ -152,43 +130,42 @@ Program compiled(const Nvrtc& nvrtc, const KernelSource& source, const std::stri
   }
   names.push_back("lockstep/kernels/mlp/mlp.h");  // mentioned only
   texts.push_back("namespace lockstep { struct Mlp; }\n");
+  Handle program = nullptr;
+  const auto require = [&](int code) {
+    if (code == 0) return;
+    std::string text = functions.error(code);
+    if (program != nullptr) functions.destroy(&program);
+    throw Error(ErrorKind::unsupported,
+                {.field = source.name,
+                 .found = "NVRTC " + version + " for sm_" + std::to_string(architecture) + ": " + text,
+                 .expected = "a compiler that knows this device",
+                 .remedy = "install a newer NVRTC, or run on the CPU with --device cpu"});
+  };
+  require(functions.create(&program, source.text.c_str(), "kernel", static_cast<int>(names.size()), texts.data(),
+                           names.data()));
   std::vector<std::string> options = nvrtc_options();
-  options.push_back("-arch=" + target);
+  options.push_back("-arch=sm_" + std::to_string(architecture));
   std::vector<const char*> arguments;
   for (const std::string& option : options) arguments.push_back(option.c_str());
-  Program program;
-  require(functions.create(&program.handle, source.text.c_str(), "kernel", static_cast<int>(names.size()), texts.data(),
-                           names.data()),
-          source, nvrtc.version, target);
-  const int code = functions.compile(program.handle, static_cast<int>(arguments.size()), arguments.data());
+  const int code = functions.compile(program, static_cast<int>(arguments.size()), arguments.data());
   if (code == kCompilationFailed) {
     std::size_t size = 0;
-    functions.log_size(program.handle, &size);
+    functions.log_size(program, &size);
     std::string log(size, '\0');
-    functions.log(program.handle, log.data());
+    functions.log(program, log.data());
+    functions.destroy(&program);
     throw Error(ErrorKind::invalid_argument, {.field = source.name,
                                               .found = "a text that does not compile:\n" + first_lines(log, 6),
                                               .expected = "statements that set du[0], du[1], ... from t, u and p",
                                               .remedy = "see docs/cuda.md for what such a text may use"});
   }
-  require(code, source, nvrtc.version, target);
-  return program;
-}
-
-}  // namespace
-
-std::vector<char> Nvrtc::compile(const KernelSource& source, int architecture) const {
-  const std::string target = "sm_" + std::to_string(architecture);
-  const Program program = compiled(*this, source, target);
+  require(code);
   std::size_t size = 0;
-  require(functions.cubin_size(program.handle, &size), source, version, target);
+  require(functions.cubin_size(program, &size));
   std::vector<char> result(size);
-  require(functions.cubin(program.handle, result.data()), source, version, target);
+  require(functions.cubin(program, result.data()));
+  functions.destroy(&program);
   return result;
-}
-
-void Nvrtc::check(const KernelSource& source, int architecture) const {
-  compiled(*this, source, "compute_" + std::to_string(architecture));
 }
 
 const Nvrtc& load_nvrtc() {

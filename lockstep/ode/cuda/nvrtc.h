@@ -16,9 +16,6 @@ struct Nvrtc {
   // (invalid_argument) with the first lines of the compiler's log where the text does not compile, (unsupported) where
   // the compiler is missing or does not know the architecture.
   std::vector<char> compile(const KernelSource& source, int architecture) const;
-
-  // As compile(), as far as PTX, of which nothing is kept: what is wrong in a text shows there, in a third of the time.
-  void check(const KernelSource& source, int architecture) const;
 };
 
 // Looked for once: the file that LOCKSTEP_NVRTC_LIBRARY names, else where the loader looks, in the toolkit's usual

@@ -189,9 +189,9 @@ TEST_F(TextInModes, texts_are_compiled_by_nvrtc) {
   Problem problem = ensemble(sum(force(), net(small_net())), 1);
   problem.event = distance();
   Options options = options_for<float>("tsit5");
-  EXPECT_NO_THROW(load_nvrtc().check(*gemm_source(problem, options), 90));
+  EXPECT_GT(load_nvrtc().compile(*gemm_source(problem, options), 90).size(), 1000u);
   options.matrix_precision = MatrixPrecision::bf16;
-  EXPECT_NO_THROW(load_nvrtc().check(*lower_problem<float>(problem, options).source, 90));
+  EXPECT_GT(load_nvrtc().compile(*lower_problem<float>(problem, options).source, 90).size(), 1000u);
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ TEST_F(SumsWithText, with_events_that_are_graphs_are_compiled_by_nvrtc) {
   for (const Rhs& rhs : {system("lorenz"), small_net()}) {
     problem.rhs = rhs;
     problem.event = distance_of_graph(true, rhs->parameters());
-    EXPECT_NO_THROW(load_nvrtc().check(*lower_problem<float>(problem, Options{}).source, 90));
+    EXPECT_GT(load_nvrtc().compile(*lower_problem<float>(problem, Options{}).source, 90).size(), 1000u);
   }
 }
 
@@ -220,7 +220,7 @@ TEST_F(SumsWithText, are_compiled_by_nvrtc) {
   for (const Rhs& learned : {small_net(), wide_net()}) {
     Problem problem = ensemble(sum(force(), learned), 1);
     problem.event = distance();
-    EXPECT_NO_THROW(load_nvrtc().check(*lower_problem<float>(problem, Options{}).source, 90));
+    EXPECT_GT(load_nvrtc().compile(*lower_problem<float>(problem, Options{}).source, 90).size(), 1000u);
   }
 }
 
