@@ -3,9 +3,9 @@
 # UndefinedBehaviorSanitizer) into build-fuzz/ and runs each target, starting from fuzz/corpus/.
 #   usage: scripts/fuzz.sh [SECONDS | --same]     per target, 60 by default. Where Clang cannot be had, skipped with a message.
 # --same: the same inputs in every run (a fixed seed and number, none kept), so that the verdict depends on the sources alone:
-# what CI does. SECONDS explores, from another seed each time, and keeps what it learns in build-fuzz/found/.
+# what scripts/test.sh --all does. SECONDS explores, from another seed each time, and keeps what it learns in build-fuzz/found/.
 # A finding stops the run; its input stays in build-fuzz/findings/. Once it is fixed, keep it in fuzz/corpus/TARGET/, which
-# every build replays as a test.
+# scripts/test.sh replays under the sanitizers.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 seconds=${1:-60}

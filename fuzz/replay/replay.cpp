@@ -1,4 +1,4 @@
-// Runs a fuzz target over the files of a folder, without a fuzzer: what was once found stays fixed, in every build.
+// Runs a fuzz target over the files of a folder, without a fuzzer: what was once found stays fixed.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/core/equal_part.h"
 
 namespace lockstep::cli {
 namespace {
@@ -137,9 +138,8 @@ class Judge {
     }
     const std::size_t curve_stride = (one.times.size() + kMostDrawn - 1) / kMostDrawn;
     for (std::size_t point = 0; point < one.times.size(); ++point) {
-      const auto begin = std::ranges::lower_bound(one.impulses, one.times[point], {}, &ode::Impulse::time);
-      const auto end = std::ranges::upper_bound(begin, one.impulses.end(), one.times[point], {}, &ode::Impulse::time);
-      if (point % curve_stride != 0 && begin == end) continue;
+      const auto impulses = equal_part(one.impulses, one.times[point], &ode::Impulse::time);
+      if (point % curve_stride != 0 && impulses.empty()) continue;
       std::vector<double> state(curve.begin() + static_cast<std::ptrdiff_t>(point * n),
                                 curve.begin() + static_cast<std::ptrdiff_t>((point + 1) * n));
       const auto add = [&] {
@@ -147,10 +147,10 @@ class Judge {
         for (const std::size_t c : components) result.curve.push_back(state[c]);
       };
       add();
-      if (begin == end || point + 1 == one.times.size()) continue;
-      for (auto impulse = begin; impulse != end; ++impulse) {
-        double& x = state[impulse->component];
-        x = impulse->behind(x);
+      if (impulses.empty() || point + 1 == one.times.size()) continue;
+      for (const ode::Impulse& impulse : impulses) {
+        double& x = state[impulse.component];
+        x = impulse.behind(x);
       }
       add();  // the state behind them
     }

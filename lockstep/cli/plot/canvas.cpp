@@ -8,6 +8,7 @@
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/stored_problem.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/equal_part.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 
@@ -239,9 +240,8 @@ Jumps::Jumps(const ode::ResultFile& file, std::size_t trajectory)
 bool Jumps::any_at(double time) const { return std::ranges::binary_search(impulses_, time, {}, &ode::Impulse::time); }
 
 void Jumps::apply(double time, std::span<double> state) const {
-  auto impulse = std::ranges::lower_bound(impulses_, time, {}, &ode::Impulse::time);
-  for (; impulse != impulses_.end() && impulse->time == time; ++impulse) {
-    if (impulse->component < components_) state[impulse->component] = impulse->behind(state[impulse->component]);
+  for (const ode::Impulse& impulse : equal_part(impulses_, time, &ode::Impulse::time)) {
+    if (impulse.component < components_) state[impulse.component] = impulse.behind(state[impulse.component]);
   }
 }
 

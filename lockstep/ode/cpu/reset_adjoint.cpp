@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/core/equal_part.h"
 #include "lockstep/ode/cpu/adjoint_tile.h"
 #include "lockstep/ode/differentiable_event.h"
 
@@ -96,8 +97,7 @@ void AdjointTile<T>::know_behind(LaneMask renewed) {
 
 template <class T>
 std::span<const ResetRecord<T>> AdjointTile<T>::resets_of(std::size_t step) const {
-  const auto first = std::ranges::lower_bound(resets_, step, {}, &ResetRecord<T>::step);
-  return {first, std::ranges::upper_bound(first, resets_.end(), step, {}, &ResetRecord<T>::step)};
+  return equal_part(resets_, step, &ResetRecord<T>::step);
 }
 
 template <class T>
