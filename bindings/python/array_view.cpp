@@ -78,6 +78,13 @@ void refuse_masked(nb::handle object, const char* name) {
                    "copy it there, or all of them to one place"});
 }
 
+// PyTorch's lazy negative, as x.conj().imag gives it: DLPack hands out its memory, which holds the negated numbers.
+void refuse_negative(nb::handle object, const char* name) {
+  if (!nb::hasattr(object, "is_neg") || !nb::cast<bool>(object.attr("is_neg")())) return;
+  throw WrongType({name, array_text(object) + " whose memory holds its numbers negated, as PyTorch says by is_neg()",
+                   "one that holds the numbers themselves", "give x.resolve_neg()"});
+}
+
 CudaPlace place_on(int device, nb::handle object) {
   const nb::object stream = nb::module_::import_("lockstep._arrays").attr("current_stream")(object, device);
   if (stream.is_none()) return {.device = device};
@@ -154,6 +161,7 @@ void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, 
     }
     refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
   }
+  refuse_negative(object, name);
   const nb::object place = object.attr("__dlpack_device__")();
   const int type = nb::cast<int>(place[0]), device = nb::cast<int>(place[1]);
   const bool devices = memory == Memory::host_or_cuda && (!beside || beside->cuda_);

@@ -55,6 +55,7 @@ def _table(name: str, given: Any, names: dict[str, int], places: _Places) -> Arr
     for key, array in read.items():
         if array.ndim > 1:
             raise refused(f"{name}.{key}", f"shape {array.shape}", "one for each impulse, or one for all")
+    _refuse_unpaired(name, read)
     counts = {key: len(array) for key, array in read.items() if array.ndim == 1}
     first = next(iter(counts), "")
     for key, count in counts.items():
@@ -64,6 +65,17 @@ def _table(name: str, given: Any, names: dict[str, int], places: _Places) -> Arr
     for at, (key, default) in enumerate(zip(_KEYS, (0, 0, 0, 1, -1))):
         rows[:, at] = read.get(key, default)
     return rows
+
+
+def _refuse_unpaired(name: str, read: Mapping[str, Array]) -> None:
+    """Several changes of one component at one time: each trajectory's own, as in a problem file, or all of them for each?"""
+    if any(key in read and read[key].ndim for key in ("time", "component", "trajectory")):
+        return
+    for key in ("change", "factor"):
+        if key in read and read[key].ndim and len(read[key]) > 1:
+            count = len(read[key])
+            raise refused(f"{name}.{key}", f"{count} numbers at one time of one component", "a number",
+                          'of trajectories of their own, "trajectory": range(' f"{count}); all for each: their sum")
 
 
 def _columns(name: str, given: Any) -> dict[str, Any]:

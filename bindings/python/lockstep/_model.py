@@ -69,8 +69,8 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     biases : sequence of arrays
         [output] each; zero of the layers that have None, and of all if not given.
     activations : str or sequence of str
-        One for each layer, ``["relu", "identity"]`` or ``"relu,identity"``, or one for the hidden layers, ``"relu"``, the
-        last then without; tanh of the hidden layers if not given.
+        One for each layer, ``["relu", "identity"]`` or ``"relu,identity"``, or, where there are several, one for the
+        hidden layers, ``"relu"``, the last then without; tanh of the hidden layers if not given.
 
     >>> import lockstep, numpy as np
     >>> net = lockstep.mlp([np.eye(2), [[1.0, -1.0]]], activations="relu")

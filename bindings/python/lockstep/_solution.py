@@ -81,6 +81,7 @@ class Solution:
         self._first = 0  # the number of the first trajectory
         self._solved = solved
         self.path: Optional[Path] = None if path is None else Path(path)
+        self._file = None if path is None else Path(path).absolute()  # whatever becomes the current folder
         if solved is not None:  # what is not asked for is not made
             return
         self._stamp = _stamp(path)
@@ -146,8 +147,8 @@ class Solution:
         if self._solved is not None:
             state["_solved"] = None
             state["_arrays"] = dict(self._arrays)
-        if self.path is not None:
-            state["path"] = self.path.absolute()
+        if self._file is not None:
+            state["path"] = self._file
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -193,29 +194,29 @@ class Solution:
 
     def _same_file(self) -> Optional[Path]:
         """Its path; FileError where another run's file has taken the place of the one that was opened."""
-        stamp = _stamp(self.path)
-        if self.path is None or stamp == self._stamp:
-            return self.path
-        if _held(_lockstep.describe_file(self.path)) != self._held or "problem_digest" not in self.attributes:
+        stamp = _stamp(self._file)
+        if self._file is None or stamp == self._stamp:
+            return self._file
+        if _held(_lockstep.describe_file(self._file)) != self._held or "problem_digest" not in self.attributes:
             found, expected = "a file that was written since", "the one that was opened"
             remedy = "read it anew, or give each run a file of its own"
             raise of_kind("file", f"{self.path}: found {found}, expected {expected}; {remedy}", str(self.path), found,
                           expected, remedy)
         self._stamp = stamp
-        return self.path
+        return self._file
 
     def _read(self, name: str) -> None:
         self._same_file()
         if name in _GIVEN:
-            arrays = _lockstep.read_given(self.path, self._trajectories)
+            arrays = _lockstep.read_given(self._file, self._trajectories)
             columns = [self._in_file.index(component) for component in self.component_names]
             arrays["initial_state"] = arrays["initial_state"][:, columns]
         elif name in _PER_TRAJECTORY:
-            arrays = _lockstep.read_records(self.path, self._trajectories)
+            arrays = _lockstep.read_records(self._file, self._trajectories)
         elif name in _OF_EVENTS:
-            arrays = _lockstep.read_events(self.path, self._trajectories)
+            arrays = _lockstep.read_events(self._file, self._trajectories)
         else:
-            arrays, stopped = _lockstep.read(self.path, self._trajectories, self._times, list(self.component_names))
+            arrays, stopped = _lockstep.read(self._file, self._trajectories, self._times, list(self.component_names))
             if stopped is not None:
                 raise stopped
         self._arrays.update({name: _read_only(array) for name, array in arrays.items()})

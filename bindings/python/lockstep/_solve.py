@@ -404,9 +404,12 @@ def _table_or_numbers(name: str, value: Any) -> Union[Array, Named]:
     """What real_numbers() makes of it, with the names of its columns where they have some."""
     if isinstance(value, Named):
         return value
+    rows = _tables.named_rows(name, value) if name != "save_at" else None
+    if rows is not None:
+        return rows
     named = _tables.named_columns(name, value)
     if named is None:
-        return real_numbers(name, value)
+        return real_numbers(name, _tables.columns_last(value))
     array = real_numbers(name, named[0])
     if name != "save_at":
         return Named(array, named[1])

@@ -16,6 +16,11 @@ _LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() ca
 def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
     """The table with its columns last, and their names; None where they have none, and go by position."""
     value, labels = (value.array, value.names) if isinstance(value, Named) else _labels(value)
+    if any(isinstance(label, tuple) for label in labels):  # of a pandas.MultiIndex
+        found, expected = f"a column with several names, {labels[0]}", "one name"
+        remedy = "take a part of the table, table[...], or its columns' level: table.columns.droplevel(0)"
+        raise of_kind("invalid_argument", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected,
+                      remedy)
     if not any(isinstance(label, str) for label in labels):
         return None
     names = [str(label) for label in labels]
@@ -30,6 +35,48 @@ def named_columns(name: str, value: Any) -> Optional[tuple[Any, list[str]]]:
             raise of_kind("type", f"{name}.{one}: found {found}, expected real numbers; {remedy}", f"{name}.{one}", found,
                           "real numbers", remedy)
     return value, names
+
+
+def named_rows(name: str, value: Any) -> Optional[Named]:
+    """Of a list of rows that each have names, a pandas.Series, a namedtuple, a dict of numbers or a structured number, and of
+    such a namedtuple alone; None of others."""
+    if hasattr(value, "_fields"):
+        return Named(real_numbers(name, tuple(value)), list(value._fields))
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    rows = [_named_row(one) for one in value]
+    first = rows[0]
+    if not any(rows):
+        return None
+    for i, row in enumerate(rows):
+        if (row is None) != (first is None) or (row and first and row.keys() != first.keys()):
+            found = f"a row with {'no names' if row is None else 'the names ' + ', '.join(row)}"
+            expected = "names as row 0 has them" if first is not None else "rows without names, as row 0"
+            raise of_kind("invalid_argument", f"{name}[{i}]: found {found}, expected {expected}", f"{name}[{i}]", found,
+                          expected, "")
+    names = list(rows[0] or ())
+    return Named(real_numbers(name, [[row[one] for one in names] for row in rows if row is not None]), names)
+
+
+def _named_row(value: Any) -> Optional[dict[str, Any]]:
+    """What a row has by name; None where it has no names."""
+    if hasattr(value, "_fields"):
+        return dict(zip(value._fields, value))
+    if isinstance(value, dict):
+        return value if value and all(isinstance(label, str) for label in value) else None
+    if isinstance(value, np.void) and value.dtype.names:
+        return {label: value[label] for label in value.dtype.names}
+    if np.ndim(value) != 1 or isinstance(value, (list, tuple, np.ndarray)):
+        return None
+    row, labels = _labels(value)
+    return dict(zip(labels, plain(row))) if any(isinstance(label, str) for label in labels) else None
+
+
+def columns_last(value: Any) -> Any:
+    """An xarray.DataArray with its dimension of components or parameters last; others as they are."""
+    dims = getattr(value, "dims", ())
+    last = [one for one in dims if one in _LABELLED] if hasattr(value, "transpose") and isinstance(dims, tuple) else []
+    return value.transpose(..., last[-1]) if last else value
 
 
 def is_column(value: Any) -> bool:
@@ -113,7 +160,7 @@ def in_order(name: str, value: Any, wanted: Optional[Sequence[str]], what: str, 
         return (value, None) if names is None else (tables, names)
     named = None if is_column(value) else named_columns(name, value)
     if named is None:
-        return value, None
+        return columns_last(value), None
     table, names = named
     if wanted is None:
         return plain(table), names

@@ -135,7 +135,8 @@ def apart(parameters: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def known_parameters(of_each: Mapping[str, Any], trajectory: Any, trajectories: int) -> Array:
-    """[trajectory, parameter] of arrays [trajectory], or [row] beside labels of rows."""
+    """[trajectory, parameter] of arrays [trajectory], of a pandas.Series whose index has the labels, or [row] beside
+    labels of rows."""
     labels = [] if trajectory is None else np.asarray(trajectory).reshape(-1).tolist()
     places = places_of(trajectory) or {}
     of_row = np.array([places[label] for label in labels], np.int64)
@@ -152,12 +153,30 @@ def known_parameters(of_each: Mapping[str, Any], trajectory: Any, trajectories: 
                 raise refused(f"{field}[{row}]", f"{numbers[row]}", f"{first[of_row[row]]} as in the first row of "
                               f"trajectory {labels[row]}", "what changes with the time is a lockstep.table")
             numbers = first
+        elif places:
+            numbers = _in_order_of_labels(field, value, numbers, places)
         if len(numbers) != trajectories:
             raise refused(field, f"{len(numbers)} numbers", f"{trajectories}, one for each trajectory")
         if not np.isfinite(numbers).all():
             raise refused(f"{field}[{int(np.flatnonzero(~np.isfinite(numbers))[0])}]", "no finite number", "a finite number")
         columns.append(numbers)
     return np.stack(columns, axis=1)
+
+
+def _in_order_of_labels(field: str, value: Any, numbers: Array, places: Mapping[Any, int]) -> Array:
+    """[trajectory] of a pandas.Series whose index says of which it is, as that of `groupby` does. Where it counts rows,
+    and of others, in the order in which the labels first appear."""
+    index = getattr(value, "index", None)
+    if index is None or callable(index) or len(numbers) != len(places):
+        return numbers
+    row_of = {label: row for row, label in enumerate(index)}
+    if row_of.keys() == places.keys():
+        return numbers[[row_of[label] for label in places]]
+    if list(index) == list(range(len(numbers))):
+        return numbers
+    found = ", ".join(repr(label) for label in list(index)[:3]) + (", ..." if len(numbers) > 3 else "")
+    raise refused(field, f"an index of {found}", "the labels that trajectory has",
+                  "of numbers in the order in which those first appear give the values alone: .to_numpy()")
 
 
 def _apart(trajectory: Any, t: Any, u: Any, sigma: Any) -> tuple[list[Array], list[Array], Optional[list[Array]]]:

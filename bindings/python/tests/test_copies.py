@@ -63,6 +63,15 @@ def test_a_solution_in_a_file_is_read_by_whoever_unpickles_it(tmp_path, monkeypa
         again.vjp(np.ones_like(again.state))
 
 
+def test_a_solution_in_a_file_is_read_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    solutions = [solved(output="a.h5"), lockstep.read("a.h5")]
+    os.mkdir("elsewhere")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for solution in solutions:
+        same(solution, pickle.loads(pickle.dumps(solution)))
+
+
 def test_a_training_and_derivatives_are_pickled_with_all_they_have():
     trained = lockstep.train(x=np.linspace(-1, 1, 20), y=np.linspace(0, 2, 20), hidden=[3], iterations=5)
     again = pickle.loads(pickle.dumps(trained))

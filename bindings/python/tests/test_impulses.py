@@ -344,3 +344,15 @@ def test_save_points_that_roundings_keep_apart_hold_the_state_before():
         for save_at in (times, np.tile(times, (2, 1)) if "trajectory" in given else times):
             solution = lockstep.solve(model, [[0.0], [0.0]], (0, 1), save_at, impulses=given, precision="f64")
             assert solution.state[0, :, 0].tolist() == [0.0] * 4 + [1.0] * 4 + [2.0] * 3
+
+
+def test_several_changes_at_one_time_of_one_component_say_of_whom():
+    still, starts = lockstep.equations({"x": "0"}), np.zeros((3, 1))
+    each = {"time": 1, "component": "x", "change": [100, 50, 75]}
+    with pytest.raises(lockstep.InvalidArgument, match=r"^impulses.change: found 3 numbers at one time of one component, "
+                       r"expected a number; of trajectories of their own, .trajectory.: range\(3\); all for each: their sum"):
+        lockstep.solve(still, starts, (0, 2), [2], impulses=each)
+    with pytest.raises(lockstep.InvalidArgument, match=r"^impulses\[0\].factor: found 2 numbers"):
+        lockstep.solve(still, starts, (0, 2), [2], impulses=[{"time": 1, "component": "x", "factor": [2, 3]}])
+    own = lockstep.solve(still, starts, (0, 2), [2], impulses={**each, "trajectory": range(3)})
+    assert own.state.ravel().tolist() == [100, 50, 75]

@@ -33,6 +33,22 @@ def test_each_trajectory_has_its_own():
     np.testing.assert_allclose(solution.state, decays(), atol=1e-5)
 
 
+def test_a_series_goes_by_the_labels_of_trajectories():
+    pandas = pytest.importorskip("pandas")
+    rows = dict(t=np.tile(T, 4), u=decays().reshape(-1), trajectory=np.repeat(["d", "c", "b", "a"], len(T)),
+                equations=EQUATIONS, precision="f64", rtol=1e-9, atol=1e-9)
+    expected = trained(decays(), TEMPERATURES).parameters
+    own = pandas.Series(TEMPERATURES, index=["d", "c", "b", "a"])
+    for temperatures in (own, own.sort_index(), own.reset_index(drop=True)):
+        assert lockstep.train(parameters={**FOUND, "T": temperatures}, **rows).parameters == expected
+    numbered = {**rows, "trajectory": np.repeat([3, 2, 1, 0], len(T))}
+    temperatures = pandas.Series(TEMPERATURES[::-1], index=[0, 1, 2, 3])
+    assert lockstep.train(parameters={**FOUND, "T": temperatures}, **numbered).parameters == expected
+    with pytest.raises(lockstep.InvalidArgument, match=r"^parameters\['T'\]: found an index of 'd', 'c', 'b', .*, expected the "
+                       "labels that trajectory has"):
+        lockstep.train(parameters={**FOUND, "T": own.rename({"a": "e"})}, **rows)
+
+
 def test_rows_with_labels_have_the_same_bits():
     labels = np.repeat(["d", "c", "b", "a"], len(T))
     expected = trained(decays(), TEMPERATURES)

@@ -167,6 +167,18 @@ def test_dlpack_arrays_are_read_and_written_where_they_lie(ocean, samples):
     ocean(samples, out=ByDlpackAlone(out))
     np.testing.assert_array_equal(out, y)
 
+def test_memory_that_holds_negated_numbers_is_refused(ocean, samples):
+    class Negated:  # as a tensor of PyTorch whose negative bit is set
+        dtype, shape = samples.dtype, samples.shape
+        __dlpack__, __dlpack_device__ = samples.__dlpack__, samples.__dlpack_device__
+
+        @staticmethod
+        def is_neg():
+            return True
+
+    with pytest.raises(lockstep.WrongType, match=r"found Negated of float.. .* holds its numbers negated.*; give x.resolve_neg"):
+        ocean(Negated())
+
 
 def test_pytorch_tensors_give_pytorch_tensors(ocean, samples):
     torch = pytest.importorskip("torch")

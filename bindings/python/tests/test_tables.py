@@ -61,6 +61,36 @@ def test_a_row_of_a_table_goes_by_its_names(oscillator):
     assert lockstep.solve(oscillator, {"x": frame(a=[1.0, 2.0])["a"], "v": 0.0}, (0, 1)).initial_state.tolist() == [[1, 0], [2, 0]]
 
 
+def test_rows_of_a_list_go_by_their_names(oscillator):
+    table = frame(v=[1.0, 2.0], x=[0.0, 0.5])
+    for rows in ([row for _, row in table.iterrows()], list(table.itertuples(index=False)), table.to_dict("records"),
+                 list(table.to_records(index=False)), tuple(table.to_dict("records"))):
+        assert lockstep.solve(oscillator, rows, (0, 1)).initial_state.tolist() == [[0, 1], [0.5, 2]]
+    assert lockstep.Solver(oscillator, rows[0], (0, 1))(rows[1]).initial_state.tolist() == [[0.5, 2]]
+    assert lockstep.solve(oscillator, next(table.itertuples(index=False)), (0, 1)).initial_state.tolist() == [[0, 1]]
+    both = lockstep.solve(oscillator, [1, 0], (0, 1), parameters=[{"c": 0.1, "k": 3}, {"k": 4, "c": 0.2}]).parameters
+    assert both.tolist() == [[3, 0.1], [4, 0.2]]
+    for rows, message in (([{"x": 1, "v": 2}, {"x": 1}], r"u0\[1\]: found a row with the names x, expected names as row 0"),
+                          ([{"x": 1, "v": 2}, [1, 2]], r"u0\[1\]: found a row with no names, expected names as row 0"),
+                          ([[1, 2], {"x": 1, "v": 2}], r"u0\[1\]: found a row with the names x, v, expected rows without")):
+        with pytest.raises(lockstep.InvalidArgument, match="^" + message):
+            lockstep.solve(oscillator, rows, (0, 1))
+
+
+def test_an_array_with_components_first_is_turned(oscillator):
+    xarray = pytest.importorskip("xarray")
+    turned = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("component", "trajectory"))
+    for given in (turned, turned.assign_coords(component=[0, 1]), turned.assign_coords(component=["x", "v"])):
+        assert lockstep.solve(oscillator, given, (0, 1)).initial_state.tolist() == [[1, 3], [2, 4]]
+
+
+def test_columns_of_several_names_are_refused(oscillator):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.concat({"state": frame(v=[1.0], x=[0.0])}, axis=1)
+    with pytest.raises(lockstep.InvalidArgument, match=r"^u0: found a column with several names, \('state', 'v'\)"):
+        lockstep.solve(oscillator, table, (0, 1))
+
+
 def test_columns_without_names_go_by_position(oscillator):
     pandas = pytest.importorskip("pandas")
     xarray = pytest.importorskip("xarray")
