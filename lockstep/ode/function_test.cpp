@@ -15,6 +15,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/math/math.h"
+#include "lockstep/ode/solve.h"
 #include "lockstep/ode/test_tile.h"
 
 namespace lockstep::ode {
@@ -149,6 +150,37 @@ TEST(Function, code_for_double_only_is_refused_in_float32) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), testing::HasSubstr("function doubles: found a float32 solve of code that takes double"));
+  }
+}
+
+// A user's class for float64 alone.
+class InDoubleAlone final : public StateFunction {
+ public:
+  std::size_t components() const override { return 2; }
+  std::size_t parameters() const override { return 0; }
+  std::string description() const override { return "decay"; }
+  std::string digest() const override { return "decay"; }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget) const override { return nullptr; }
+  std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
+    return function<2>("decay",
+                       [](auto, const auto& u, const auto&, auto& du) {
+                         for (std::size_t c = 0; c < 2; ++c) du[c] = -u[c];
+                       })
+        ->lower_f64(target);
+  }
+};
+
+TEST(Function, a_class_without_float32_is_refused_where_that_is_asked_for) {
+  Problem problem{.rhs = std::make_shared<InDoubleAlone>()};
+  problem.initial_states = {1, 2};
+  problem.end_times = {1};
+  EXPECT_EQ(solve(problem, {.precision = Precision::f64}).record(0).status, Status::success);
+  try {
+    solve(problem, {.precision = Precision::f32});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), testing::HasSubstr("decay: found nothing lowered for float32"));
   }
 }
 

@@ -49,6 +49,7 @@ class StateFunction {
   // Identifies the mathematics: equal digests mean equal results. Weights and constants count, names do not.
   virtual std::string digest() const = 0;
 
+  // Null, or an Error of the function's own, where it is not to be had in that number type: a solve in it is refused.
   virtual std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const = 0;
   virtual std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const = 0;
 
@@ -102,13 +103,21 @@ class StateFunction {
   virtual std::optional<EvaluationCost> evaluation_cost() const { return std::nullopt; }
 };
 
+namespace detail {
+[[noreturn]] void refuse_lowering(const StateFunction& function, const char* number_type);
+}
+
+// Throws Error (unsupported) where there is none.
 template <class T>
 std::shared_ptr<const TileFunction<T>> lower(const StateFunction& function, CpuTarget target) {
+  std::shared_ptr<const TileFunction<T>> lowered;
   if constexpr (sizeof(T) == 4) {
-    return function.lower_f32(target);
+    lowered = function.lower_f32(target);
   } else {
-    return function.lower_f64(target);
+    lowered = function.lower_f64(target);
   }
+  if (!lowered) detail::refuse_lowering(function, sizeof(T) == 4 ? "float32" : "float64");
+  return lowered;
 }
 
 using Rhs = std::shared_ptr<const StateFunction>;

@@ -16,4 +16,11 @@ Error wrong_precision(const std::string& name, const char* found, const char* ex
                 .remedy = "take u, p and du as auto, or set options.precision to the one it takes"});
 }
 
+void refuse_lowering(const StateFunction& function, const char* number_type) {
+  throw Error(ErrorKind::unsupported, {.field = function.description(),
+                                       .found = "nothing lowered for " + std::string(number_type),
+                                       .expected = "a function of tiles of that number type",
+                                       .remedy = "set options.precision to the one it has"});
+}
+
 }  // namespace lockstep::ode::detail
