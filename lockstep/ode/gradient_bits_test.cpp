@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <mutex>
+#include <stdexcept>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -242,6 +243,87 @@ TEST(GradientBits, failed_trajectories_are_left_out_or_stop_the_run) {
   } catch (const Error& error) {
     EXPECT_EQ(error.field(), "trajectory 1");
     EXPECT_THAT(error.what(), ::testing::HasSubstr("at t = "));
+  }
+}
+
+// x' = -p sqrt(x) below its threshold, and by what is not there at all from a negative state.
+std::vector<Rhs> defined_from_zero_on() {
+  const auto root = [](auto, const auto& u, const auto& p, auto& du) {
+    using std::sqrt;
+    du[0] = -p[0] * sqrt(u[0]);
+  };
+  const auto refuse = [](auto x) {
+    if (x < 0) throw std::domain_error("negative");
+  };
+  const auto careful = [refuse](auto, const auto& u, const auto& p, auto& du) {
+    refuse(u[0]);
+    du[0] = -p[0] * u[0];
+  };
+  return {differentiable_function<1, 1>("root", root), differentiable_function<1, 1>("careful", careful),
+          function_with_transpose<1, 1>(
+              "careful by hand", careful,
+              [refuse](auto, const auto& u, const auto& p, const auto& du_bar, const auto& u_bar, const auto& p_bar) {
+                refuse(u[0]);
+                u_bar[0] += -p[0] * du_bar[0];
+                p_bar[0] += -u[0] * du_bar[0];
+              }),
+          differentiable_function_with_net<1, 1>(
+              "with a net", small_net(1, 1),
+              [refuse](auto, const auto& u, const auto&, const auto& in) {
+                refuse(u[0]);
+                in[0] = u[0];
+              },
+              [refuse](auto, const auto& u, const auto& p, const auto& net, auto& du) {
+                refuse(u[0]);
+                du[0] = -p[0] * u[0] + 0.1 * net[0];
+              })};
+}
+
+TEST(GradientBits, trajectories_that_fail_at_their_start_leave_the_others_alone) {
+  const Numbers whole = {1, 2, 1.5};
+  for (const Rhs& rhs : defined_from_zero_on()) {
+    for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+      Options options = f64(control == StepControl::fixed ? "rk4" : "tsit5", control);
+      if (control == StepControl::fixed) options.dt = 0.05;
+      const auto gradients = [&](const Numbers& starts, std::size_t bytes) {
+        const Problem problem{
+            .rhs = rhs, .initial_states = starts, .parameters = {0.5}, .end_times = {1}, .save_times = {0.5, 1}};
+        return solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.memory_bytes = bytes});
+      };
+      for (const std::size_t bytes : {std::size_t{1} << 30, std::size_t{1}}) {
+        const Gradients expected = gradients(whole, bytes);
+        const Gradients last = gradients({1, 2, 1.5, -1}, bytes);
+        const std::string what = rhs->description() + ", " + options.method;
+        EXPECT_EQ(last.left_out, 1u) << what;
+        EXPECT_EQ(last.records[3].status, Status::not_finite) << what;
+        EXPECT_EQ(last.initial_states,
+                  Numbers({expected.initial_states[0], expected.initial_states[1], expected.initial_states[2], 0}))
+            << what;
+        EXPECT_EQ(last.parameters, expected.parameters) << what;
+        EXPECT_EQ(last.weights, expected.weights) << what;
+        const Gradients first = gradients({-1, 1, 2, 1.5}, bytes);
+        EXPECT_EQ(first.left_out, 1u) << what;
+        EXPECT_EQ(first.initial_states[0], 0) << what;
+        EXPECT_TRUE(std::isfinite(first.parameters[0])) << what;
+        const Gradients none = gradients({-1, -1}, bytes);
+        EXPECT_EQ(none.left_out, 2u) << what;
+        EXPECT_EQ(none.initial_states, Numbers({0, 0})) << what;
+        EXPECT_EQ(none.parameters, Numbers({0})) << what;
+      }
+      const Problem problem{
+          .rhs = rhs, .initial_states = {1, -1, 2}, .parameters = {0.5}, .end_times = {1}, .save_times = {1}};
+      Problem apart = problem;
+      apart.initial_states = {1, 2};
+      const Sensitivities beside = solve_with_sensitivities(problem, options);
+      const Sensitivities alone = solve_with_sensitivities(apart, options);
+      EXPECT_EQ(beside.by_initial_state[0], alone.by_initial_state[0]) << rhs->description();
+      EXPECT_EQ(beside.by_initial_state[2], alone.by_initial_state[1]) << rhs->description();
+      EXPECT_EQ(beside.by_parameter[2], alone.by_parameter[1]) << rhs->description();
+      EXPECT_TRUE(std::isnan(beside.by_initial_state[1])) << rhs->description();
+      Problem broken = problem;
+      broken.initial_states = {-1};
+      EXPECT_TRUE(std::isnan(solve_with_sensitivities(broken, options).by_initial_state[0])) << rhs->description();
+    }
   }
 }
 

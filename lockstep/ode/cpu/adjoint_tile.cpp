@@ -156,6 +156,36 @@ void AdjointTile<T>::begin_lanes() {
       head_for_stop(tile_, lane, record.t_end);
     }
   }
+  stand_in_for_broken_starts();
+}
+
+// A trajectory that fails where it starts leaves its lane: what is no number would reach the others' sums, where even
+// zero times that counts, and a user's code may throw there, which on the way back nobody holds up. Another's start
+// takes its place, and stays there.
+template <class T>
+void AdjointTile<T>::stand_in_for_broken_starts() {
+  // Lanes past the last trajectory hold copies of it.
+  const auto is_broken = [this, last = static_cast<int>(lanes_taken_) - 1](int lane) {
+    return tile_.error_squared[std::min(lane, last)] != 0;
+  };
+  int whole = 0;
+  while (whole < kTileLanes && is_broken(whole)) ++whole;
+  starts_nowhere_ = whole == kTileLanes;
+  if (starts_nowhere_) return;
+  const auto copy_rows = [&](std::span<T> rows, int lane) {
+    for (std::size_t row = 0; row < rows.size(); row += kTileLanes) {
+      rows[row + static_cast<std::size_t>(lane)] = rows[row + static_cast<std::size_t>(whole)];
+    }
+  };
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    if (!is_broken(lane)) continue;
+    copy_rows(tile_.y, lane);
+    copy_rows(tile_.parameters, lane);
+    copy_rows({tile_.stage(0), context_.components() * kTileLanes}, lane);
+    copy_rows(initial_.span(), lane);
+    t_first_[lane] = t_first_[whole];
+    for (double* const numbers : {tile_.t, tile_.t_stage, tile_.h}) numbers[lane] = numbers[whole];
+  }
 }
 
 template <class T>

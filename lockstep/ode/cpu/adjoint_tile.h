@@ -99,6 +99,7 @@ class AdjointTile {
   }
   void load(std::size_t first, int lanes);
   void begin_lanes();
+  void stand_in_for_broken_starts();
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
   void note_long_step(int lane, const TileStep& step);
   void end_lane(int lane, Status status);
@@ -181,6 +182,7 @@ class AdjointTile {
   std::int64_t attempts_ = 0;
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
+  bool starts_nowhere_ = false;                  // all trajectories fail there
   AlignedBuffer<T> states_;                      // [lane][time][component]
   AlignedBuffer<T> behind_;                      // behind_changes()
 
