@@ -1,7 +1,9 @@
 // Times derivatives of solves, forwards and back, for few trajectories and many, and prints one JSON object a line:
-//   derivative_bench [--rhs lorenz|cells|net] [--cells N] [--sizes 1,4,32,1000] [--method NAME] [--steps N]
+//   derivative_bench [--rhs lorenz|text|cells|net|hybrid] [--cells N] [--sizes 1,4,32,1000] [--method NAME] [--steps N]
 //                    [--precision f32|f64] [--budget SECONDS]
-// Times are the least of the repeats, in microseconds for all trajectories; `steps` is the sum of their steps.
+// `text` is the Lorenz equations as text, `hybrid` that system plus a net. Times are the least of the repeats, in
+// microseconds for all trajectories: gradient_us of a solver that is kept, gradient_once_us of solve_with_gradients(),
+// which sets one up. `steps` is the sum of their steps.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -42,10 +44,18 @@ ode::Rhs cells(std::size_t count) {
   return ode::net(nn::to_graph(nn::equations(system)));
 }
 
+ode::Rhs lorenz_as_text() {
+  nn::Equations system;
+  system.equations = {{"x", "sigma * (y - x)", ""}, {"y", "x * (rho - z) - y", ""}, {"z", "x*y - beta*z", ""}};
+  system.parameters = {{"sigma", {}}, {"rho", {}}, {"beta", {}}};
+  return ode::net(nn::to_graph(nn::equations(system)));
+}
+
 ode::Problem problem_of(const Arguments& arguments, std::size_t trajectories) {
   ode::Problem problem;
-  if (arguments.rhs == "lorenz") {
-    problem.rhs = ode::system("lorenz");
+  if (arguments.rhs == "lorenz" || arguments.rhs == "text" || arguments.rhs == "hybrid") {
+    problem.rhs = arguments.rhs == "text" ? lorenz_as_text() : ode::system("lorenz");
+    if (arguments.rhs == "hybrid") problem.rhs = ode::sum(problem.rhs, ode::net(nn::to_mlp(nn::load(arguments.model))));
     problem.parameters = {10, 28, 8.0 / 3};
   } else if (arguments.rhs == "cells") {
     problem.rhs = cells(arguments.cells);
@@ -95,11 +105,13 @@ void measure(const Arguments& arguments, std::size_t trajectories) {
   };
   ode::GradientSolver solver(problem, options, ode::TrajectoryLoss(sum));
   const double gradient = least_us(arguments.budget, [&] { solver.evaluate(); });
+  const double once =
+      least_us(arguments.budget, [&] { ode::solve_with_gradients(problem, options, ode::TrajectoryLoss(sum)); });
   std::printf(
       "{\"rhs\": \"%s\", \"trajectories\": %zu, \"method\": \"%s\", \"precision\": \"%s\", \"steps\": %ld, "
-      "\"sensitivities_us\": %.5g, \"gradient_us\": %.5g}\n",
+      "\"sensitivities_us\": %.5g, \"gradient_us\": %.5g, \"gradient_once_us\": %.5g}\n",
       arguments.rhs.c_str(), trajectories, arguments.method.c_str(), arguments.precision.c_str(), steps, sensitivities,
-      gradient);
+      gradient, once);
   std::fflush(stdout);
 }
 
@@ -108,7 +120,7 @@ void measure(const Arguments& arguments, std::size_t trajectories) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Times derivatives of solves."};
-  app.add_option("--rhs", arguments.rhs)->check(CLI::IsMember({"lorenz", "cells", "net"}));
+  app.add_option("--rhs", arguments.rhs)->check(CLI::IsMember({"lorenz", "text", "cells", "net", "hybrid"}));
   app.add_option("--cells", arguments.cells);
   app.add_option("--model", arguments.model);
   app.add_option("--sizes", arguments.sizes)->delimiter(',');
