@@ -12,9 +12,9 @@ namespace lockstep::ode {
 // One application of the transposed derivative, on a tile laid out as TileView is. With J_u and J_p the derivatives of
 // out = f(t, u, p; w) by state and parameters:
 //   in_bar += J_u^T out_bar,   parameter_bar += J_p^T out_bar,   time_bar += J_t^T out_bar.
-// All 32 lanes are computed; those that do not count come with finite inputs and out_bar = 0, and add zeros, but for
-// what `record` may hold of lanes that were not recorded, which nobody reads. Nothing overlaps; all memory is 64-byte
-// aligned.
+// Only the first `lanes` lanes are wanted; the others hold finite or NaN garbage, as in TileView, and neither wanted
+// lanes nor weight gradients depend on it. A lane among the first that does not count comes with finite inputs and
+// out_bar = 0, and adds zeros. Nothing overlaps; all memory is 64-byte aligned.
 template <class T>
 struct ReverseTileView {
   const double* t;                         // [lane]
@@ -27,6 +27,7 @@ struct ReverseTileView {
   std::byte* cotangents;                   // [cotangent_bytes()], written for accumulate()
   const std::byte* next_record = nullptr;  // what `record` will be in the next call, where that is known: a hint
   T* time_bar = nullptr;                   // [lane], null where nobody asks; of tiles with knows_time() alone
+  int lanes = kTileLanes;                  // 1 .. kTileLanes, at most those that `record` is of
 };
 
 // One application of the derivative itself, along a change of state and parameters at a fixed time:
@@ -47,6 +48,7 @@ struct RecordedEvaluation {
   const std::byte* record;
   const std::byte* cotangents;
   const std::byte* later = nullptr;  // a record that will be read soon: a hint to bring it closer
+  int lanes = kTileLanes;            // as in reverse()
 };
 
 // The same function for one trajectory at a time, of numbers side by side: for ensembles so small that most lanes of a
@@ -78,8 +80,8 @@ class DifferentiableSample {
 template <class T>
 class DifferentiableTile : public TileFunction<T> {
  public:
-  // As evaluate(), with the same bits; leaves in `record` what reverse() needs of the first tile.lanes lanes (it may
-  // make anything of the others), and accumulate(), whose evaluations are of all 32.
+  // As evaluate(), with the same bits; leaves in `record` what reverse() and accumulate() need of the first tile.lanes
+  // lanes.
   virtual void evaluate_recording(const TileView<T>& tile, std::byte* /*record*/, std::byte* workspace) const {
     this->evaluate(tile, workspace);
   }

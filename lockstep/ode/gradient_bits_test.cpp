@@ -101,6 +101,48 @@ TEST(GradientBits, has_the_same_bits_on_any_threads_targets_and_memory) {
   }
 }
 
+// A tile's sweeps go over the registers that hold its trajectories. Nets alone take few trajectories one by one, whose
+// sums have an order of their own.
+TEST(GradientBits, a_trajectory_has_the_same_bits_however_many_share_its_tile) {
+  std::vector<Case> cases = all_cases();
+  cases.push_back(trained_case());
+  const std::vector<Mode> modes = {
+      {"tsit5", StepControl::per_trajectory}, {"rodas5p", StepControl::per_trajectory}, {"dop853", StepControl::fixed}};
+  std::size_t turn = 0;
+  for (const Case& c : cases) {
+    const bool alone = lower_differentiable<double>(*c.rhs, best_cpu_target())->sample() != nullptr;
+    for (const Mode& mode : modes) {
+      for (const Precision precision : {Precision::f32, Precision::f64}) {
+        if (!has_derivatives(c, mode.method) || !is_tried(turn++, 7)) continue;
+        Options options = f64(mode.method, mode.control);
+        options.precision = precision;
+        const auto gradients = [&](std::size_t count, std::size_t memory_bytes = std::size_t{1} << 30) {
+          return solve_with_gradients(ensemble(c, count), options, TrajectoryLoss(linear_loss),
+                                      {.memory_bytes = memory_bytes});
+        };
+        const Gradients all = gradients(65);
+        for (const std::size_t count : {1, 7, 8, 9, 31, 32, 33}) {
+          if (alone && count < 9) continue;
+          const std::string what = std::string(c.name) + " " + mode.method + ", " + std::to_string(count);
+          const Gradients few = gradients(count);
+          const auto begin_with = [](const Numbers& numbers, std::size_t size) {
+            return Numbers(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(size));
+          };
+          EXPECT_EQ(few.initial_states, begin_with(all.initial_states, few.initial_states.size())) << what;
+          EXPECT_EQ(few.parameters, begin_with(all.parameters, few.parameters.size())) << what;
+          if (count != 1 && count != 9) continue;
+          expect_same_bits(few, gradients(count, 20'000), what + ", little memory");
+          for (const CpuTarget target : available_cpu_targets()) {
+            options.cpu_target = target;
+            expect_same_bits(few, gradients(count), what + ", " + std::string(to_string(target)));
+          }
+          options.cpu_target = {};
+        }
+      }
+    }
+  }
+}
+
 // Few trajectories of a net are taken one by one, by other loops with the same forward bits.
 TEST(GradientBits, a_loss_without_derivatives_has_the_bits_of_the_one_with_them) {
   for (const Case& c : {net_case(), hybrid_case()}) {

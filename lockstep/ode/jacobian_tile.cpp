@@ -37,7 +37,7 @@ class RowByRow final : public JacobianTile<T> {
 
 template <class T>
 struct RowByRow<T>::Workspace {
-  double* t;         // [lane]; with `in` and `parameters` of every lane, those in no use too
+  double* t;         // [lane]; with `in` and `parameters` of every lane, those in no use too: code of users reads them
   T* in;             // [component][lane]
   T* parameters;     // [parameter][lane]
   T* out;            // [component][lane]
@@ -93,7 +93,7 @@ void RowByRow<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time, std
     take(tile.parameters, parameters_, memory.parameters);
   }
   const T* const parameters = parameters_ == 0 ? nullptr : memory.parameters;
-  const TileView<T> whole{memory.t, memory.in, parameters, memory.out, kTileLanes};
+  const TileView<T> whole{memory.t, memory.in, parameters, memory.out, tile.lanes};
   std::fill_n(by_state, components_ * numbers, T(0));
   std::fill_n(by_time, numbers, T(0));
   std::fill_n(memory.parameter_bar, parameters_ * kTileLanes, T(0));
@@ -109,7 +109,8 @@ void RowByRow<T>::evaluate(const TileView<T>& tile, T* by_state, T* by_time, std
                         .parameter_bar = parameters_ == 0 ? nullptr : memory.parameter_bar,
                         .record = memory.record,
                         .cotangents = memory.cotangents,
-                        .time_bar = by_time + row * kTileLanes},
+                        .time_bar = by_time + row * kTileLanes,
+                        .lanes = tile.lanes},
                        memory.rest);
     std::fill_n(memory.out_bar + row * kTileLanes, kTileLanes, T(0));
   }
@@ -123,7 +124,7 @@ void RowByRow<T>::difference_by_time(const TileView<T>& tile, const Workspace& m
     const double rounding = std::numeric_limits<T>::epsilon() / 2;
     memory.moved_t[lane] = tile.t[lane] + std::sqrt(rounding * std::max(1e-5, std::fabs(tile.t[lane])));
   }
-  function_->evaluate({memory.moved_t, tile.in, tile.parameters, memory.moved, kTileLanes}, memory.rest);
+  function_->evaluate({memory.moved_t, tile.in, tile.parameters, memory.moved, tile.lanes}, memory.rest);
   for (std::size_t at = 0; at < components_ * kTileLanes; ++at) {
     const double interval = memory.moved_t[at % kTileLanes] - tile.t[at % kTileLanes];
     by_time[at] = (memory.moved[at] - memory.out[at]) / static_cast<T>(interval);

@@ -42,7 +42,7 @@ void reverse_system(const ReverseTileView<T>& tile) {
   constexpr int n = System::kComponents, m = System::kParameters;
   const bool by_time = systems::kDependsOnTime<System> && tile.time_bar != nullptr;
   const RoundedTime<System, T> time(tile.t);
-  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+  for (int lane = 0; lane < tile.lanes; lane += static_cast<int>(hn::Lanes(d))) {
     for (int direction = 0; direction < n + m + (by_time ? 1 : 0); ++direction) {
       typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
       const auto seed = [&](const T* row, int index) {
@@ -115,7 +115,7 @@ void reverse_along(const ReverseTileView<T>& tile) {
   using L = HwyLane<decltype(d)>;
   constexpr int n = System::kComponents, m = System::kParameters;
   const RoundedTime<System, T> time(tile.t);
-  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+  for (int lane = 0; lane < tile.lanes; lane += static_cast<int>(hn::Lanes(d))) {
     for (int direction = 0; direction < n + m; ++direction) {
       typename DualLane<DualLane<L>>::V du[n];
       const auto value = [&](const T* row, int index) {

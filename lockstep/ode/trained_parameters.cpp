@@ -111,12 +111,14 @@ class ReverseTrained final : public DifferentiableTile<T> {
     inner.parameters = rows;
     inner.parameter_bar = bars;
     inner_->reverse(inner, workspace + 2 * rows_bytes());
+    const auto lanes = static_cast<std::size_t>(tile.lanes);
     T* const kept = reinterpret_cast<T*>(tile.cotangents + inner_->cotangent_bytes());
     for (std::size_t i = 0; i < sources_.of.size(); ++i) {
       const auto [is_trained, index] = sources_.of[i];
       const T* const bar = bars + i * kTileLanes;
       if (is_trained) {
-        std::copy_n(bar, kTileLanes, kept + index * kTileLanes);
+        T* const to = kept + index * kTileLanes;
+        std::fill(std::copy_n(bar, lanes, to), to + kTileLanes, T(0));
       } else {
         for (int lane = 0; lane < kTileLanes; ++lane) tile.parameter_bar[index * kTileLanes + lane] += bar[lane];
       }

@@ -177,10 +177,10 @@ struct TrainableGraphPlan<T>::State {
   // The cotangents follow where no layer's gradient depends on them.
   std::size_t value_numbers() const { return std::max(reverse.rows * kTileLanes, out_bar + outputs * kTileLanes); }
 
-  // Lanes whose cotangents, [output][lane], are all zero.
-  std::uint32_t unused_lanes(const T* bars) const {
+  // Those of the first `lanes` lanes whose cotangents, [output][lane], are all zero.
+  std::uint32_t unused_lanes(const T* bars, int lanes) const {
     std::uint32_t unused = 0;
-    for (int lane = 0; lane < kTileLanes; ++lane) {
+    for (int lane = 0; lane < lanes; ++lane) {
       bool used = false;
       for (std::size_t j = 0; j < outputs && !used; ++j) used = bars[j * kTileLanes + lane] != 0;
       if (!used) unused |= std::uint32_t{1} << lane;
@@ -193,11 +193,16 @@ struct TrainableGraphPlan<T>::State {
     load_ports(reverse, ports, read, values);
     run_lanes(reverse, 0, forward_steps, lanes, values, scratch);
   }
-  void run_back(int lanes, T* values, std::byte* scratch) const {
-    const std::uint32_t unused = unused_lanes(values + out_bar);  // before steps write over cotangents
+  // `wanted` lanes have cotangents; those after the first `lanes` of them are zero.
+  void run_back(int wanted, int lanes, T* values, std::byte* scratch) const {
+    std::uint32_t unused = unused_lanes(values + out_bar, wanted);  // before steps write over cotangents
+    const int read = read_lanes(wanted);
+    for (int lane = wanted; lane < read; ++lane) unused |= std::uint32_t{1} << lane;
     run_lanes(reverse, forward_steps, reverse.steps.size(), lanes, values, scratch);
     silence(unused, values);
   }
+  // Of the first `lanes` lanes those whose numbers sums over lanes read: whole groups of slots.
+  static int read_lanes(int lanes) { return static_cast<int>(mlp::padded<T>(static_cast<std::size_t>(lanes))); }
 
   // Lanes that do not count have zeros for cotangents, and inputs at which a derivative may be infinite: their products
   // are NaN, and must be nothing.
@@ -330,22 +335,28 @@ std::size_t TrainableGraphPlan<T>::workspace_bytes() const {
 }
 
 template <class T>
-const T* TrainableGraphPlan<T>::reverse_tile(const T* read, T* cotangents, std::byte* workspace) const {
+const T* TrainableGraphPlan<T>::reverse_tile(const T* read, T* cotangents, std::byte* workspace, int wanted) const {
   const State& state = *state_;
   T* const input_bars = reinterpret_cast<T*>(workspace);
   T* const values = input_bars + state.inputs * kTileLanes;
   std::byte* const scratch = reinterpret_cast<std::byte*>(values + state.value_numbers());
   const T* const bars = read + state.inputs * kTileLanes;
   // Of those behind the last lane that counts nothing is looked at.
-  const int lanes = kTileLanes - std::countl_one(state.unused_lanes(bars));
+  const std::uint32_t behind = wanted == kTileLanes ? 0 : ~std::uint32_t{0} << wanted;
+  const int lanes = kTileLanes - std::countl_one(state.unused_lanes(bars, wanted) | behind);
   state.run_forth(lanes, read, values, scratch);
   std::copy_n(bars, state.outputs * kTileLanes, out_bar(values));
-  state.run_back(lanes, values, scratch);
+  state.run_back(wanted, lanes, values, scratch);
+  const auto copy_rows = [held = static_cast<std::size_t>(State::read_lanes(wanted))](const T* from, std::size_t count,
+                                                                                      T* to) {
+    for (std::size_t row = 0; row < count; row += kTileLanes) std::copy_n(from + row, held, to + row);
+    return to + count;
+  };
   T* to = input_bars;
-  for (const auto& [first, count] : state.input_bars) to = std::copy_n(values + first, count, to);
+  for (const auto& [first, count] : state.input_bars) to = copy_rows(values + first, count, to);
   for (const Layer<T>& layer : state.layers) {
-    T* const bars = std::copy_n(values + layer.read, layer.read_numbers(), cotangents + layer.first);
-    std::copy_n(values + layer.bar, layer.bar_numbers(), bars);
+    T* const bars = copy_rows(values + layer.read, layer.read_numbers(), cotangents + layer.first);
+    copy_rows(values + layer.bar, layer.bar_numbers(), bars);
   }
   return input_bars;
 }
@@ -359,10 +370,10 @@ std::size_t TrainableGraphPlan<T>::reverse_workspace_bytes() const {
 }
 
 template <class T>
-void TrainableGraphPlan<T>::accumulate(std::span<const T* const> cotangents, T* gradient) const {
-  state_->accumulate(cotangents.size(), gradient, [&](const Layer<T>& layer, std::size_t tile) -> RecordedTile<T> {
-    const T* const read = cotangents[tile] + layer.first;
-    return {read, read + layer.read_numbers(), kTileLanes};
+void TrainableGraphPlan<T>::accumulate(std::span<const ReversedTile> tiles, T* gradient) const {
+  state_->accumulate(tiles.size(), gradient, [&](const Layer<T>& layer, std::size_t tile) -> RecordedTile<T> {
+    const T* const read = tiles[tile].cotangents + layer.first;
+    return {read, read + layer.read_numbers(), tiles[tile].lanes};
   });
 }
 
@@ -386,7 +397,7 @@ T* TrainableGraphPlan<T>::out_bar(T* values) const {
 }
 template <class T>
 void TrainableGraphPlan<T>::back(T* values, std::byte* scratch) const {
-  state_->run_back(kTileLanes, values, scratch);
+  state_->run_back(kTileLanes, kTileLanes, values, scratch);
 }
 
 template <class T>

@@ -55,15 +55,20 @@ class TrainableGraphPlan {
   void evaluate_tile(const TileView<T>& tile, std::byte* workspace) const;
   std::size_t workspace_bytes() const;
 
-  // `read` is the inputs [input][lane] and, after them, the outputs' cotangents [output][lane], of all 32 lanes: zeros
-  // in those that do not count. Returns the inputs' cotangents [input][lane], in the workspace; `cotangents`,
-  // [cotangent_numbers()], is written for accumulate(). Of a plan with Gradients::of_weights_and_inputs.
-  const T* reverse_tile(const T* read, T* cotangents, std::byte* workspace) const;
+  // `read` is the inputs [input][lane] and, after them, the outputs' cotangents [output][lane]: zeros in those of the
+  // first `lanes` lanes that do not count; the others hold garbage, as in TileView. Returns the inputs' cotangents
+  // [input][lane], in the workspace; `cotangents`, [cotangent_numbers()], is written for accumulate(). Of a plan with
+  // Gradients::of_weights_and_inputs.
+  const T* reverse_tile(const T* read, T* cotangents, std::byte* workspace, int lanes = kTileLanes) const;
   std::size_t cotangent_numbers() const;
   std::size_t reverse_workspace_bytes() const;
 
   // gradient[weight] += that of these tiles: what reverse_tile left of each.
-  void accumulate(std::span<const T* const> cotangents, T* gradient) const;
+  struct ReversedTile {
+    const T* cotangents;
+    int lanes = kTileLanes;
+  };
+  void accumulate(std::span<const ReversedTile> tiles, T* gradient) const;
 
   // The same in place: `values` [value_numbers()] holds all that a tile's evaluation makes, forth and back. forward
   // takes inputs [input][lane] of all 32 lanes and returns the outputs [output][lane]; before back, their cotangents

@@ -24,13 +24,18 @@ using Tag = hn::ScalableTag<T>;
 template <class T>
 using Lane = HwyLane<Tag<T>>;
 
-// body(register's first lane, index of its first number) for every register of `rows` rows.
+// body(register's first lane, index of its first number) for the registers of `rows` rows that hold the first `lanes`
+// lanes.
 template <class T, class Body>
-HWY_INLINE void each_register(std::size_t rows, const Body& body) {
+HWY_INLINE void each_register(std::size_t rows, int lanes, const Body& body) {
   const int n = static_cast<int>(hn::Lanes(Tag<T>()));
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (int v = 0; v < kTileLanes; v += n) body(v, row * kTileLanes + static_cast<std::size_t>(v));
-  }
+  const auto each_up_to = [&](int end) HWY_ATTR {
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (int v = 0; v < end; v += n) body(v, row * kTileLanes + static_cast<std::size_t>(v));
+    }
+  };
+  if (lanes > kTileLanes - n) return each_up_to(kTileLanes);  // a number that the compiler knows
+  each_up_to(lanes);
 }
 
 template <class T>
@@ -38,9 +43,9 @@ void begin(TileCotangents<T>& bar, std::size_t components, int stages, int total
   const Tag<T> d;
   const std::size_t size = components * kTileLanes;
   T* const k_last = bar.k.data() + static_cast<std::size_t>(stages - 1) * size;
-  each_register<T>(components * static_cast<std::size_t>(total_stages),
+  each_register<T>(components * static_cast<std::size_t>(total_stages), bar.lanes,
                    [&](int, std::size_t at) { hn::Store(hn::Zero(d), d, bar.k.data() + at); });
-  each_register<T>(components, [&](int v, std::size_t at) {
+  each_register<T>(components, bar.lanes, [&](int v, std::size_t at) {
     const auto taken = lanes_of(d, accepted, v);
     const auto y = hn::Load(d, bar.y.data() + at);
     hn::Store(hn::IfThenElseZero(taken, hn::Load(d, bar.k_first.data() + at)), d, k_last + at);
@@ -57,14 +62,14 @@ void interpolate(TileCotangents<T>& bar, std::size_t components, const LoweredTa
   const DoubleTag dd;
   const int degree = tableau.source->interpolant_degree;
   alignas(64) T weights[kTileLanes];
-  each_register<T>(components, [&](int v, std::size_t at) {
+  each_register<T>(components, bar.lanes, [&](int v, std::size_t at) {
     const auto saved = hn::Load(d, bar.saved.data() + at);
     hn::Store(L::add(hn::Load(d, bar.y.data() + at), saved), d, bar.y.data() + at);
     hn::Store(L::mul(hn::Load(d, bar.h + v), saved), d, bar.saved.data() + at);
   });
   for (const std::size_t j : tableau.interpolant_stages) {
     const double* p = &tableau.source->interpolant[j * static_cast<std::size_t>(degree)];
-    for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(dd))) {
+    for (int v = 0; v < bar.lanes; v += static_cast<int>(hn::Lanes(dd))) {
       const auto weight = interpolant_weight<LD>(p, degree, hn::Load(dd, bar.theta + v));
       if constexpr (sizeof(T) == 8) {
         hn::Store(weight, dd, weights + v);
@@ -74,7 +79,7 @@ void interpolate(TileCotangents<T>& bar, std::size_t components, const LoweredTa
       }
     }
     T* const k = bar.k.data() + j * components * kTileLanes;
-    each_register<T>(components, [&](int v, std::size_t at) {
+    each_register<T>(components, bar.lanes, [&](int v, std::size_t at) {
       hn::Store(L::fma(hn::Load(d, weights + v), hn::Load(d, bar.saved.data() + at), hn::Load(d, k + at)), d, k + at);
     });
   }
@@ -85,7 +90,7 @@ void stage(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& ro
   using L = Lane<T>;
   const Tag<T> d;
   const std::size_t size = components * kTileLanes;
-  each_register<T>(components, [&](int v, std::size_t at) {
+  each_register<T>(components, bar.lanes, [&](int v, std::size_t at) {
     const auto argument = hn::Load(d, bar.stage_argument.data() + at);
     hn::Store(L::add(hn::Load(d, bar.y.data() + at), argument), d, bar.y.data() + at);
     hn::Store(hn::Zero(d), d, bar.stage_argument.data() + at);
@@ -97,9 +102,9 @@ void stage(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& ro
   });
 }
 
-void stage_times(const double* t, const double* h, double c, double* out) {
+void stage_times(const double* t, const double* h, double c, double* out, int lanes) {
   const DoubleTag d;
-  for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(d))) {
+  for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(d))) {
     hn::Store(LD::fma(LD::set(c), hn::Load(d, h + v), hn::Load(d, t + v)), d, out + v);
   }
 }
@@ -107,7 +112,7 @@ void stage_times(const double* t, const double* h, double c, double* out) {
 template <class T>
 void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
   const Tag<T> d;
-  each_register<T>(components, [&](int v, std::size_t at) {
+  each_register<T>(components, bar.lanes, [&](int v, std::size_t at) {
     const auto taken = lanes_of(d, accepted, v);
     hn::Store(hn::IfThenElse(taken, hn::Load(d, bar.k.data() + at), hn::Load(d, bar.k_first.data() + at)), d,
               bar.k_first.data() + at);
@@ -115,10 +120,10 @@ void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
 }
 
 template <class T>
-void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept) {
+void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept, int lanes) {
   const Tag<T> d;
   for (std::size_t row = 0; row < rows; row += components, in_out += components * kTileLanes) {
-    each_register<T>(std::min(components, rows - row), [&](int v, std::size_t at) {
+    each_register<T>(std::min(components, rows - row), lanes, [&](int v, std::size_t at) {
       const auto keep = lanes_of(d, kept, v);
       hn::Store(hn::IfThenElse(keep, hn::Load(d, in_out + at), hn::Load(d, other + at)), d, in_out + at);
     });
@@ -126,23 +131,23 @@ void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, 
 }
 
 template <class T, class Body>
-HWY_INLINE void each_system(const LinearTile<T>& linear, const Body& body) {
-  for (int v = 0; v < kTileLanes; v += static_cast<int>(hn::Lanes(Tag<T>()))) body(LinearLanes<T>(linear, v), v);
+HWY_INLINE void each_system(const LinearTile<T>& linear, int lanes, const Body& body) {
+  for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(Tag<T>()))) body(LinearLanes<T>(linear, v), v);
 }
 template <class T>
-void factor(const LinearTile<T>& linear, T inverse_gamma, const T* h) {
-  each_system(linear, [&](const LinearLanes<T>& lanes, int v) {
-    lanes.shift(inverse_gamma, hn::Load(Tag<T>(), h + v));
-    lanes.factor();
+void factor(const LinearTile<T>& linear, T inverse_gamma, const T* h, int lanes) {
+  each_system(linear, lanes, [&](const LinearLanes<T>& system, int v) {
+    system.shift(inverse_gamma, hn::Load(Tag<T>(), h + v));
+    system.factor();
   });
 }
 template <class T>
-void solve(const LinearTile<T>& linear, T* rows) {
-  each_system(linear, [&](const LinearLanes<T>& lanes, int) { lanes.solve(rows); });
+void solve(const LinearTile<T>& linear, T* rows, int lanes) {
+  each_system(linear, lanes, [&](const LinearLanes<T>& system, int) { system.solve(rows); });
 }
 template <class T>
-void solve_transposed(const LinearTile<T>& linear, T* rows) {
-  each_system(linear, [&](const LinearLanes<T>& lanes, int) { lanes.solve_transposed(rows); });
+void solve_transposed(const LinearTile<T>& linear, T* rows, int lanes) {
+  each_system(linear, lanes, [&](const LinearLanes<T>& system, int) { system.solve_transposed(rows); });
 }
 
 template <class T>
@@ -150,7 +155,7 @@ void spread(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& r
   using L = Lane<T>;
   const Tag<T> d;
   const std::size_t size = components * kTileLanes;
-  each_register<T>(components, [&](int, std::size_t at) {
+  each_register<T>(components, bar.lanes, [&](int, std::size_t at) {
     for (const auto& term : row.terms) {
       T* const k = bar.k.data() + term.stage * size + at;
       hn::Store(L::fma(L::set(term.weight), hn::Load(d, from + at), hn::Load(d, k)), d, k);
@@ -158,9 +163,9 @@ void spread(TileCotangents<T>& bar, std::size_t components, const StageSum<T>& r
   });
 }
 template <class T>
-void scale(const T* h, std::size_t rows, const T* in, T* out) {
+void scale(const T* h, std::size_t rows, const T* in, T* out, int lanes) {
   const Tag<T> d;
-  each_register<T>(rows, [&](int v, std::size_t at) {
+  each_register<T>(rows, lanes, [&](int v, std::size_t at) {
     hn::Store(Lane<T>::mul(hn::Load(d, h + v), hn::Load(d, in + at)), d, out + at);
   });
 }
@@ -169,7 +174,7 @@ template <class T>
 void add_scaled(const T* h, std::size_t rows, const T* in, T* out) {
   using L = Lane<T>;
   const Tag<T> d;
-  each_register<T>(rows, [&](int v, std::size_t at) {
+  each_register<T>(rows, kTileLanes, [&](int v, std::size_t at) {
     hn::Store(L::add(hn::Load(d, out + at), L::mul(hn::Load(d, h + v), hn::Load(d, in + at))), d, out + at);
   });
 }

@@ -7,7 +7,8 @@
 
 namespace lockstep::ode::cpu {
 
-// Cotangents on their way back. A lane that took no part in a step keeps `y` and `k_first` as they are.
+// Cotangents on their way back, of the first `lanes` lanes: kernels compute the registers that hold those. A lane that
+// took no part in a step keeps `y` and `k_first` as they are.
 template <class T>
 struct TileCotangents {
   TileCotangents(std::size_t components, int stages)
@@ -26,6 +27,7 @@ struct TileCotangents {
   AlignedBuffer<T> saved;           // of states saved within the step
   alignas(64) T h[kTileLanes];      // 0 in lanes that took no part
   alignas(64) double theta[kTileLanes];
+  int lanes = kTileLanes;
 };
 
 template <class T>
@@ -37,21 +39,21 @@ struct AdjointKernels {
   void (*interpolate)(TileCotangents<T>&, std::size_t components, const LoweredTableau<T>&);
   // Y_i = y + h sum_j a_ij k_j: y += stage_argument, k_j += h a_ij stage_argument; then stage_argument = 0.
   void (*stage)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row);
-  // out = t + c h, by one fma, in every lane of the tile.
-  void (*stage_times)(const double* t, const double* h, double c, double* out);
+  // out = t + c h, by one fma.
+  void (*stage_times)(const double* t, const double* h, double c, double* out, int lanes);
   // k_first = k_1 in the lanes of `accepted`.
   void (*end)(TileCotangents<T>&, std::size_t components, LaneMask accepted);
   // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.
-  void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept);
+  void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept, int lanes);
   // Of a linearly implicit method: J in linear.matrix becomes the factors of W = 1/gamma - h J.
-  void (*factor)(const LinearTile<T>& linear, T inverse_gamma, const T* h);
+  void (*factor)(const LinearTile<T>& linear, T inverse_gamma, const T* h, int lanes);
   // rows [component][lane] become W^-1 or W^-T times them.
-  void (*solve)(const LinearTile<T>& linear, T* rows);
-  void (*solve_transposed)(const LinearTile<T>& linear, T* rows);
+  void (*solve)(const LinearTile<T>& linear, T* rows, int lanes);
+  void (*solve_transposed)(const LinearTile<T>& linear, T* rows, int lanes);
   // k_j += w_j from, for the terms of `row`.
   void (*spread)(TileCotangents<T>&, std::size_t components, const StageSum<T>& row, const T* from);
   // out = h in, of a number h for each lane.
-  void (*scale)(const T* h, std::size_t rows, const T* in, T* out);
+  void (*scale)(const T* h, std::size_t rows, const T* in, T* out, int lanes);
   // out += h in, rounded twice.
   void (*add_scaled)(const T* h, std::size_t rows, const T* in, T* out);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;

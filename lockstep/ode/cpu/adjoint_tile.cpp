@@ -94,7 +94,7 @@ template <class T>
 void AdjointTile<T>::load(std::size_t first, int lanes) {
   const Problem& problem = *context_.problem;
   const std::size_t n = context_.components();
-  tile_.lanes = plan_.keep_recorded ? kTileLanes : lanes;  // records are of whole tiles
+  tile_.lanes = bar_.lanes = lanes;
   tile_.after_rejection = 0;
   attempts_ = 0;
   open_ = 0;
@@ -420,11 +420,12 @@ void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
   const std::size_t n = context_.components();
   record.usable = !record.recorded.empty();
   if (directional_) std::copy_n(tile_.stage(1), record.slopes.size(), record.slopes.data());
+  const LaneMask left = ~accepted & (~LaneMask{0} >> (kTileLanes - tile_.lanes));
   if (accepted == ~LaneMask{0}) return;
   // The stages that only the interpolant needs are not seen by the error.
   const auto first = static_cast<std::size_t>(context_.stages()),
              more = std::max(first, recorder_->stages() + 1) - first;
-  for (LaneMask bits = ~accepted; bits != 0 && record.usable; bits &= bits - 1) {
+  for (LaneMask bits = left; bits != 0 && record.usable; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const auto finite = [&](const T* rows) {
       T sum = 0;
@@ -435,8 +436,8 @@ void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
         tile_.error_squared[lane] <= std::numeric_limits<double>::max() &&
         (more == 0 || (finite(record.arguments.data() + (first - 1) * n * kTileLanes) && finite(tile_.stage(first))));
   }
-  adjoint_.merge(record.arguments.data(), recorder_->stages() * n, tile_.y.data(), n, accepted);
-  adjoint_.merge(record.slopes.data(), solved_stages() * n, tile_.y.data(), n, accepted);
+  adjoint_.merge(record.arguments.data(), recorder_->stages() * n, tile_.y.data(), n, accepted, tile_.lanes);
+  adjoint_.merge(record.slopes.data(), solved_stages() * n, tile_.y.data(), n, accepted, tile_.lanes);
 }
 
 template <class T>

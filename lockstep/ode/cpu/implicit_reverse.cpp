@@ -32,9 +32,9 @@ void AdjointTile<T>::linearise(const TileStep& step, const StageRecord<T>& recor
     const double t = step.t[lane];
     t_linear_[lane] = has_stops() ? detail::step_end(tile_.stops[lane], t, step.h[lane] < 0).behind : t;
   }
-  context_.jacobian->evaluate({t_linear_, record.arguments.data(), tile_.parameters.data(), nullptr, kTileLanes},
+  context_.jacobian->evaluate({t_linear_, record.arguments.data(), tile_.parameters.data(), nullptr, bar_.lanes},
                               linear_->matrix, linear_->by_time, workspace_.data());
-  adjoint_.factor(*linear_, context_.tableau.inverse_gamma, bar_.h);
+  adjoint_.factor(*linear_, context_.tableau.inverse_gamma, bar_.h, bar_.lanes);
 }
 
 // What the stage's equations are derived along: the state y0, then k_i and d_i.
@@ -54,10 +54,10 @@ template <class T>
 void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& record) {
   const std::size_t n = context_.components();
   T* const v = bar_.k.data() + stage * n * kTileLanes;
-  adjoint_.solve_transposed(*linear_, v);
+  adjoint_.solve_transposed(*linear_, v, bar_.lanes);
   adjoint_.spread(bar_, n, context_.tableau.couplings[stage], v);
   if (stage == 1) adjoint_.spread(bar_, n, StageSum<T>{{{0, T(1)}}}, v);
-  adjoint_.scale(bar_.h, n, v, bar_.saved.data());
+  adjoint_.scale(bar_.h, n, v, bar_.saved.data(), bar_.lanes);
   const bool has_parameters = context_.parameters() != 0;
   std::byte* const cotangents =
       directional_cotangents_.data() + pending_directional_.size() * directional_->cotangent_bytes();
@@ -69,11 +69,12 @@ void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& r
                          .in_bar = bar_.y.data(),
                          .parameter_bar = has_parameters ? parameter_bar_.data() : nullptr,
                          .record = nullptr,
-                         .cotangents = cotangents},
+                         .cotangents = cotangents,
+                         .lanes = bar_.lanes},
                         workspace_.data());
   state_sums.drop_what_is_not_finite();
   parameter_sums.drop_what_is_not_finite();
-  pending_directional_.push_back({nullptr, cotangents});
+  pending_directional_.push_back({.record = nullptr, .cotangents = cotangents, .lanes = bar_.lanes});
 }
 
 template void AdjointTile<float>::linearise(const TileStep&, const StageRecord<float>&);

@@ -23,6 +23,7 @@ class StepMaps {
       : tableau_(tableau),
         rhs_(rhs),
         n_(problem.rhs->components()),
+        lanes_(static_cast<int>(std::min(steps.size(), std::size_t{kTileLanes}))),
         t_(kTileLanes),
         state_(n_ * kTileLanes),
         parameters_(problem.rhs->parameters() * kTileLanes),
@@ -48,7 +49,7 @@ class StepMaps {
         vector_[c * kTileLanes + lane] = static_cast<T>(part < 0.5 ? -0.5 - part : part);
       }
     }
-    rhs_.evaluate_recording({t_.data(), state_.data(), parameters(), argument_.data(), kTileLanes}, recorded_.data(),
+    rhs_.evaluate_recording({t_.data(), state_.data(), parameters(), argument_.data(), lanes_}, recorded_.data(),
                             workspace_.data());
     normalise(vector_.data());
     start_ = AlignedBuffer<T>(vector_.size());
@@ -125,6 +126,7 @@ class StepMaps {
     view.parameter_bar = parameter_bar_.size() == 0 ? nullptr : parameter_bar_.data();
     view.record = recorded_.data();
     view.cotangents = cotangents_.data();
+    view.lanes = lanes_;
     rhs_.reverse(view, workspace_.data());
   }
 
@@ -167,6 +169,7 @@ class StepMaps {
   const Tableau& tableau_;
   const DifferentiableTile<T>& rhs_;
   std::size_t n_;
+  int lanes_;  // those behind hold the last step's numbers, and nothing is made of them
   AlignedBuffer<double> t_;
   AlignedBuffer<T> state_, parameters_, parameter_bar_, vector_, start_, argument_, k_;
   AlignedBuffer<std::byte> recorded_, cotangents_, workspace_;

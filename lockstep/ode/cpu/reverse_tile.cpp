@@ -9,9 +9,12 @@ namespace {
 
 using D = ScalarLane<double>;
 
-bool any_nonzero(const auto* values, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (values[i] != 0) return true;  // NaN too
+// rows [row][lane], of which the first `lanes` lanes count.
+bool any_nonzero(const auto* rows, std::size_t count, int lanes) {
+  for (std::size_t row = 0; row < count; ++row, rows += kTileLanes) {
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (rows[lane] != 0) return true;  // NaN too
+    }
   }
   return false;
 }
@@ -56,7 +59,7 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
 
 template <class T>
 void AdjointTile<T>::reverse_first(T* gradient) {
-  if (!any_nonzero(bar_.k_first.data(), context_.components() * kTileLanes)) return;
+  if (!any_nonzero(bar_.k_first.data(), context_.components(), bar_.lanes)) return;
   reverse_evaluation(t_first_, initial_.data(), nullptr, nullptr, bar_.k_first.data(), bar_.y.data());
   flush(gradient, 0);
 }
@@ -91,11 +94,11 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
     if (i == last) std::swap(bar_.stage_argument, bar_.y1);
     const double* t = step.t_last;
     if (i != last && !(has_stops() && tableau.c[i] == 1)) {
-      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage);
+      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage, bar_.lanes);
       t = t_stage;
     }
     const T* k_bar = bar_.k.data() + i * size;
-    if (any_nonzero(k_bar, size)) {
+    if (any_nonzero(k_bar, n, bar_.lanes)) {
       if (is_solved(i)) reverse_solution(i, record);
       if (directional_ && i == 1) continue;  // its right-hand side is k_1
       const std::byte* recorded = record.usable ? record.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr;
@@ -250,14 +253,22 @@ void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, cons
   if (recorded == nullptr) {
     std::byte* const record = scratch_record_.data() + pending_.size() * rhs_.record_bytes();
     if (rhs_.record_bytes() != 0) {
-      rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), kTileLanes}, record, workspace_.data());
+      rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), bar_.lanes}, record, workspace_.data());
     }
     recorded = record;
   }
-  rhs_.reverse({t, argument, parameters, out_bar, in_bar, has_parameters ? parameter_bar_.data() : nullptr, recorded,
-                cotangents, next},
+  rhs_.reverse({.t = t,
+                .in = argument,
+                .parameters = parameters,
+                .out_bar = out_bar,
+                .in_bar = in_bar,
+                .parameter_bar = has_parameters ? parameter_bar_.data() : nullptr,
+                .record = recorded,
+                .cotangents = cotangents,
+                .next_record = next,
+                .lanes = bar_.lanes},
                workspace_.data());
-  pending_.push_back({recorded, cotangents});
+  pending_.push_back({.record = recorded, .cotangents = cotangents, .lanes = bar_.lanes});
 }
 
 // The evaluations of kSumSteps steps are summed at a time. Segments are whole numbers of them, so that they are the

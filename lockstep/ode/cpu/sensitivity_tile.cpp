@@ -122,8 +122,10 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
   };
   // out += J_u of + J_p p', a row of J from the transpose of each unit vector, as many at a time as stand side by side.
+  const int lanes_read = repeats ? static_cast<int>(std::min(n, side_by_side) * width) : tile_.lanes;
   const auto add_derivative = [&](const DifferentiableTile<T>& function, ReverseTileView<T> tile, const T* of, T* out) {
     tile.parameters = parameters;
+    tile.lanes = lanes_read;
     tile.out_bar = unit.data();
     tile.in_bar = row_bar.data();
     tile.parameter_bar = m == 0 ? nullptr : parameter_bar_.data();
@@ -160,7 +162,6 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
   };
   // `recorded` where it was left by an evaluation there of lanes as they stand.
-  const int lanes_read = static_cast<int>(std::min(n, side_by_side) * width);
   const auto stage = [&](const double* t_of, const T* at_of, T* k_dot, const std::byte* recorded = nullptr) {
     const double* const t = beside_each(t_of, 1, times);
     const T* const at = beside_each(at_of, n, states.data());
@@ -193,7 +194,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     for (std::size_t group = 0; group < groups; ++group) {
       const auto row = [&](std::size_t c) { return k_dot + (c * groups + group) * kTileLanes; };
       for (std::size_t c = 0; c < n; ++c) std::copy_n(row(c), kTileLanes, column.data() + c * kTileLanes);
-      adjoint_.solve(*linear_, column.data());
+      adjoint_.solve(*linear_, column.data(), kTileLanes);
       for (std::size_t c = 0; c < n; ++c) std::copy_n(column.data() + c * kTileLanes, kTileLanes, row(c));
     }
   };
@@ -291,7 +292,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, argument.data());
       }
       if (i == last) std::copy_n(argument.data(), size, y1.data());
-      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage);
+      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage, kTileLanes);
       const bool at_end = i == last || (has_stops() && tableau.c[i] == 1);
       T* const k_dot = k.data() + i * size;
       if (directional_ && i == 1) {
@@ -344,8 +345,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
     const auto go_on_with = [&](LaneMask lanes, const T* y_next,
                                 const T* k_next) {  // y = y_next, k_1 = k_next in these
-      adjoint_.merge(y.data(), packed_rows, y_next, packed_rows, ~layout.repeat(lanes));
-      adjoint_.merge(k.data(), packed_rows, k_next, packed_rows, ~layout.repeat(lanes));
+      adjoint_.merge(y.data(), packed_rows, y_next, packed_rows, ~layout.repeat(lanes), kTileLanes);
+      adjoint_.merge(k.data(), packed_rows, k_next, packed_rows, ~layout.repeat(lanes), kTileLanes);
     };
     const LaneMask anew = step.accepted & step.renewed;
     go_on_with(step.accepted & ~anew, y1.data(), k.data() + last * size);

@@ -75,13 +75,13 @@ class NetTile final : public GuardedTile<T> {
     T* const inputs = outputs + plan_.outputs() * kTileLanes;
     std::byte* const rest = reinterpret_cast<std::byte*>(inputs + prepared_inputs() * kTileLanes);
     if constexpr (Body::kPrepares) {
-      every_lane_on(target_,
+      every_lane_on(target_, AllLanes(),
                     [&tile, inputs, &body = *body_](int lane) { body.template prepare_lane<T>(tile, inputs, lane); });
       plan_.evaluate_tile({tile.t, inputs, nullptr, outputs, kTileLanes}, rest);
     } else {
       plan_.evaluate_tile({tile.t, tile.in, nullptr, outputs, kTileLanes}, rest);
     }
-    every_lane_on(target_,
+    every_lane_on(target_, AllLanes(),
                   [&tile, outputs, &body = *body_](int lane) { body.template evaluate_lane<T>(tile, outputs, lane); });
   }
   std::size_t whole_workspace_bytes() const override {

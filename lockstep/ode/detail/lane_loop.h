@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/kernels/cpu_target.h"
@@ -69,60 +70,65 @@ inline void fill_column(T* __restrict first, const Fill& fill) {
   }
 }
 
-// body(lane) for every lane of a tile; lanes do not depend on each other.
-template <class Body>
-inline void every_lane(const Body& body) {
+// As many lanes as a tile has, known to the compiler; where a tile may hold fewer the loops below take their number.
+using AllLanes = std::integral_constant<int, kTileLanes>;
+
+// body(lane) for the first `lanes` lanes of a tile, AllLanes or int; lanes do not depend on each other.
+template <class Lanes, class Body>
+inline void every_lane(Lanes lanes, const Body& body) {
+  const int end = lanes;
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC ivdep
 #endif
-  for (int lane = 0; lane < kTileLanes; ++lane) body(lane);
+  for (int lane = 0; lane < end; ++lane) body(lane);
 }
 
 #if defined(__x86_64__) && defined(__clang__)
-template <class Body>
+template <class Lanes, class Body>
 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma"), flatten)) void every_lane_avx512(
-    const Body& body) {
-  every_lane(body);
+    Lanes lanes, const Body& body) {
+  every_lane(lanes, body);
 }
-template <class Body>
-__attribute__((target("avx2,fma"), flatten)) void every_lane_avx2(const Body& body) {
-  every_lane(body);
+template <class Lanes, class Body>
+__attribute__((target("avx2,fma"), flatten)) void every_lane_avx2(Lanes lanes, const Body& body) {
+  every_lane(lanes, body);
 }
 #elif defined(__x86_64__) && defined(__GNUC__)
 // optimize: GCC vectorises short loops at -O2 as well, but does not unroll the loops inside the user's code there.
-template <class Body>
+template <class Lanes, class Body>
 __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,avx2,fma,prefer-vector-width=512"),
                optimize("O3,fp-contract=off"), flatten)) void
-every_lane_avx512(const Body& body) {
-  every_lane(body);
+every_lane_avx512(Lanes lanes, const Body& body) {
+  every_lane(lanes, body);
 }
-template <class Body>
-__attribute__((target("avx2,fma"), optimize("O3,fp-contract=off"), flatten)) void every_lane_avx2(const Body& body) {
-  every_lane(body);
+template <class Lanes, class Body>
+__attribute__((target("avx2,fma"), optimize("O3,fp-contract=off"), flatten)) void every_lane_avx2(Lanes lanes,
+                                                                                                  const Body& body) {
+  every_lane(lanes, body);
 }
 #endif
 
-template <class Body>
+template <class Lanes, class Body>
 #if defined(__GNUC__) && !defined(__clang__)
 __attribute__((optimize("O3,fp-contract=off"), flatten))
 #elif defined(__clang__)
 __attribute__((flatten))
 #endif
-void every_lane_baseline(const Body& body) {
-  every_lane(body);
+void every_lane_baseline(Lanes lanes, const Body& body) {
+  every_lane(lanes, body);
 }
 
 // The versions differ in speed alone.
-template <class Body>
-void every_lane_on(CpuTarget target, const Body& body) {
+template <class Lanes, class Body>
+void every_lane_on(CpuTarget target, Lanes lanes, const Body& body) {
 #if defined(__x86_64__) && defined(__GNUC__)
 #ifndef LOCKSTEP_NO_AVX512
-  if (target == CpuTarget::avx512) return every_lane_avx512(body);
+  if (target == CpuTarget::avx512) return every_lane_avx512(lanes, body);
 #endif
-  if (target == CpuTarget::avx2) return every_lane_avx2(body);
+  if (target == CpuTarget::avx2) return every_lane_avx2(lanes, body);
 #endif
   (void)target;
-  every_lane_baseline(body);
+  every_lane_baseline(lanes, body);
 }
 
 }  // namespace lockstep::ode::detail

@@ -56,9 +56,9 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   // are NaN, and must be nothing.
   void reverse(const ReverseTileView<T>& tile, std::byte* workspace) const override {
     alignas(64) T counts[kTileLanes] = {};
-    const bool all = is_nowhere_zero(tile.out_bar);  // the first output's tell as a rule
+    const bool all = is_nowhere_zero(tile.out_bar, tile.lanes);  // the first output's tell as a rule
     for (std::size_t j = 0; !all && j < outputs_; ++j) mark(tile.out_bar + j * kTileLanes, counts);
-    int lanes = kTileLanes;
+    int lanes = tile.lanes;
     while (!all && lanes > 0 && counts[lanes - 1] == 0) --lanes;
     if (lanes == 0) return;
     Rows rows;
@@ -68,6 +68,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
     reverse_.evaluate(std::span(rows).first(pieces_.size() + 1), bars, lanes,
                       workspace + kTimeBytes + bytes_of(inputs_));
     const T* row = bars;
+    const int computed = whole_groups(lanes);
     for (const GraphPiece& piece : pieces_) {
       T* const rows_bar = piece.source == GraphSource::state        ? tile.in_bar
                           : piece.source == GraphSource::parameters ? tile.parameter_bar
@@ -76,9 +77,9 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
         if (rows_bar == nullptr) continue;
         T* const to = rows_bar + i * kTileLanes;
         if (all) {
-          for (int lane = 0; lane < kTileLanes; ++lane) to[lane] += row[lane];
+          for (int lane = 0; lane < computed; ++lane) to[lane] += row[lane];
         } else {
-          for (int lane = 0; lane < kTileLanes; ++lane) to[lane] += counts[lane] != 0 ? row[lane] : T(0);
+          for (int lane = 0; lane < computed; ++lane) to[lane] += counts[lane] != 0 ? row[lane] : T(0);
         }
       }
     }
@@ -116,9 +117,14 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   static std::size_t bytes_of(std::size_t rows) { return rows * kTileLanes * sizeof(T); }
   using Rows = std::array<const T*, GraphTilePlan<T>::kMostInputs>;
 
-  static bool is_nowhere_zero(const T* bar) {
+  // Loops over so many lanes are made of whole registers.
+  static int whole_groups(int lanes) {
+    constexpr int kGroup = 64 / sizeof(T);
+    return (lanes + kGroup - 1) / kGroup * kGroup;
+  }
+  static bool is_nowhere_zero(const T* bar, int lanes) {
     int zeros = 0;
-    for (int lane = 0; lane < kTileLanes; ++lane) zeros += bar[lane] == 0 ? 1 : 0;
+    for (int lane = 0; lane < lanes; ++lane) zeros += bar[lane] == 0 ? 1 : 0;
     return zeros == 0;
   }
   static void mark(const T* bar, T* counts) {

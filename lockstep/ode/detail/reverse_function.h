@@ -72,7 +72,7 @@ class ReverseFunctionTile final : public DifferentiableTile<T> {
   std::size_t workspace_bytes() const override { return forward_->workspace_bytes(); }
   std::string description() const override { return forward_->description(); }
   void reverse(const ReverseTileView<T>& tile, std::byte*) const override {
-    every_lane_on(target_, [&tile, &body = *body_, &derivation = *derivation_](int lane) {
+    every_lane_on(target_, tile.lanes, [&tile, &body = *body_, &derivation = *derivation_](int lane) {
       derivation.reverse_lane(body, tile, lane);
     });
   }

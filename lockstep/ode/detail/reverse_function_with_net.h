@@ -23,13 +23,14 @@ struct SeededColumn {
   Dual<T> operator[](std::size_t row) const { return Dual<T>(first[row * kTileLanes], row == seeded ? T(1) : T(0)); }
 };
 
-// body(lane) for every lane; where it throws, lanes are tried one by one and failed(lane) is called for those that do.
+// body(lane) for the first `lanes` lanes; where it throws, lanes are tried one by one and failed(lane) is called for
+// those that do.
 template <class Body, class Failed>
-void guarded_lanes(CpuTarget target, const Body& body, const Failed& failed) {
+void guarded_lanes(CpuTarget target, int lanes, const Body& body, const Failed& failed) {
   try {
-    every_lane_on(target, body);
+    every_lane_on(target, lanes, body);
   } catch (...) {
-    for (int lane = 0; lane < kTileLanes; ++lane) {
+    for (int lane = 0; lane < lanes; ++lane) {
       try {
         body(lane);
       } catch (...) {
@@ -70,13 +71,20 @@ class ReverseFunctionWithNetTile final : public DifferentiableTile<T> {
     T* const input_bar = output_bar + outputs_ * kTileLanes;
     auto* const prepared = reinterpret_cast<Dual<T>*>(workspace + values_bytes());
     std::byte* const rest = workspace + reverse_workspace_bytes() - net_->reverse_workspace_bytes();
-    every_lane_on(target_, [&](int lane) { reverse_lane(tile, outputs, output_bar, lane); });
+    every_lane_on(target_, tile.lanes, [&](int lane) { reverse_lane(tile, outputs, output_bar, lane); });
     std::fill_n(input_bar, inputs_ * kTileLanes, T(0));
-    net_->reverse({tile.t, nullptr, nullptr, output_bar, Body::kPrepares ? input_bar : tile.in_bar, nullptr,
-                   tile.record + values_bytes(), tile.cotangents},
+    net_->reverse({.t = tile.t,
+                   .in = nullptr,
+                   .parameters = nullptr,
+                   .out_bar = output_bar,
+                   .in_bar = Body::kPrepares ? input_bar : tile.in_bar,
+                   .parameter_bar = nullptr,
+                   .record = tile.record + values_bytes(),
+                   .cotangents = tile.cotangents,
+                   .lanes = tile.lanes},
                   rest);
     if constexpr (Body::kPrepares) {
-      every_lane_on(target_, [&](int lane) { reverse_preparation(tile, input_bar, prepared, lane); });
+      every_lane_on(target_, tile.lanes, [&](int lane) { reverse_preparation(tile, input_bar, prepared, lane); });
     }
   }
 
@@ -101,10 +109,10 @@ class ReverseFunctionWithNetTile final : public DifferentiableTile<T> {
         rows[row * kTileLanes + static_cast<std::size_t>(lane)] = std::numeric_limits<T>::quiet_NaN();
       }
     };
-    TileView<T> net{tile.t, tile.in, nullptr, outputs, kTileLanes};
+    TileView<T> net{tile.t, tile.in, nullptr, outputs, tile.lanes};
     if constexpr (Body::kPrepares) {
       guarded_lanes(
-          target_, [&](int lane) { body_->template prepare_lane<T>(tile, inputs, lane); },
+          target_, tile.lanes, [&](int lane) { body_->template prepare_lane<T>(tile, inputs, lane); },
           [&](int lane) { spoil(inputs, inputs_, lane); });
       net.in = inputs;
     }
@@ -114,7 +122,7 @@ class ReverseFunctionWithNetTile final : public DifferentiableTile<T> {
       net_->evaluate_recording(net, record + values_bytes(), rest);
     }
     guarded_lanes(
-        target_, [&](int lane) { body_->template evaluate_lane<T>(tile, outputs, lane); },
+        target_, tile.lanes, [&](int lane) { body_->template evaluate_lane<T>(tile, outputs, lane); },
         [&](int lane) { spoil(tile.out, n, lane); });
   }
 

@@ -75,7 +75,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
     T* const out_bar = gather(tile.t, tile.in, tile.parameters, read);
     std::copy_n(tile.out_bar, plan_.outputs() * kTileLanes, out_bar);
     const T* row = plan_.reverse_tile(read, reinterpret_cast<T*>(tile.cotangents),
-                                      workspace + row_bytes(plan_.inputs() + plan_.outputs()));
+                                      workspace + row_bytes(plan_.inputs() + plan_.outputs()), tile.lanes);
     for (const GraphPiece& piece : pieces_) {
       T* const to = piece.source == GraphSource::state        ? tile.in_bar
                     : piece.source == GraphSource::parameters ? tile.parameter_bar
@@ -133,11 +133,12 @@ class ReverseGraph final : public DifferentiableTile<T> {
   }
   void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
     constexpr std::size_t kAtOnce = 64;  // as the plan takes them
-    const T* cotangents[kAtOnce];
+    typename TrainableGraphPlan<T>::ReversedTile tiles[kAtOnce];
     for (; !evaluations.empty(); evaluations = evaluations.subspan(std::min(kAtOnce, evaluations.size()))) {
       const std::size_t count = std::min(kAtOnce, evaluations.size());
-      for (std::size_t i = 0; i < count; ++i) cotangents[i] = reinterpret_cast<const T*>(evaluations[i].cotangents);
-      plan_.accumulate({cotangents, count}, gradient);
+      for (std::size_t i = 0; i < count; ++i)
+        tiles[i] = {reinterpret_cast<const T*>(evaluations[i].cotangents), evaluations[i].lanes};
+      plan_.accumulate({tiles, count}, gradient);
     }
   }
 

@@ -102,7 +102,7 @@ class ReverseNet final : public DifferentiableTile<T> {
     T* const bar = reinterpret_cast<T*>(workspace);
     const bool whole = plan_.inputs() == components_;
     plan_.reverse_tile(reinterpret_cast<const T*>(tile.record), tile.out_bar, whole ? tile.in_bar : bar,
-                       reinterpret_cast<T*>(tile.cotangents), kTileLanes, bar + plan_.inputs() * kTileLanes,
+                       reinterpret_cast<T*>(tile.cotangents), tile.lanes, bar + plan_.inputs() * kTileLanes,
                        reinterpret_cast<const T*>(tile.next_record), whole ? InBar::add : InBar::set);
     if (whole) return;
     for (std::size_t i = 0; i < components_ * kTileLanes; ++i) tile.in_bar[i] += bar[i];
@@ -122,7 +122,7 @@ class ReverseNet final : public DifferentiableTile<T> {
       const std::size_t count = std::min(kAtOnce, evaluations.size());
       for (std::size_t i = 0; i < count; ++i) {
         tiles[i] = {reinterpret_cast<const T*>(evaluations[i].record),
-                    reinterpret_cast<const T*>(evaluations[i].cotangents), kTileLanes,
+                    reinterpret_cast<const T*>(evaluations[i].cotangents), evaluations[i].lanes,
                     reinterpret_cast<const T*>(evaluations[i].later)};
       }
       plan_.accumulate_tiles({tiles, count}, gradient);

@@ -71,7 +71,7 @@ class ScalarTile final : public GuardedTile<T> {
 
  protected:
   void evaluate_whole(const TileView<T>& tile, std::byte*) const override {
-    every_lane_on(target_, [&tile, &body = *body_](int lane) { body.evaluate_lane(tile, lane); });
+    every_lane_on(target_, AllLanes(), [&tile, &body = *body_](int lane) { body.evaluate_lane(tile, lane); });
   }
 
  private:
