@@ -27,6 +27,15 @@ AlignedBuffer<Element> copy_of(const Element* from, std::size_t count) {
 
 }  // namespace
 
+// Records one by one at first; what is left over of larger pieces is never touched.
+void RecordMemory::add_piece(std::size_t bytes, std::size_t most) {
+  constexpr std::size_t kSmall = std::size_t{512} << 10, kLeast = std::size_t{4} << 20, kMost = std::size_t{64} << 20;
+  const std::size_t wanted = all_ + bytes < kSmall ? bytes : std::clamp(all_, kLeast, kMost);
+  left_ = std::clamp(wanted / bytes, std::size_t{1}, std::max(most, std::size_t{1})) * bytes;
+  all_ += left_;
+  pieces_.emplace_back(left_);
+}
+
 template <class T>
 AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs,
                             CpuTarget target, std::size_t memory_bytes)
@@ -47,11 +56,8 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       parameter_bar_(context_.parameters() * kTileLanes),
       end_state_(context_.components() * kTileLanes),
       end_bar_(context_.components() * kTileLanes),
-      scratch_record_(kSumSteps * (total_stages() + 1) * rhs_.record_bytes()),
-      cotangents_(kSumSteps * (total_stages() + 1) * rhs_.cotangent_bytes()),
       linear_memory_(directional_ ? LinearTile<T>::bytes(context_.jacobian->layout()) : 0),
-      direction_(directional_ ? direction_numbers() : 0),
-      directional_cotangents_(directional_ ? kSumSteps * solved_stages() * directional_->cotangent_bytes() : 0) {
+      direction_(directional_ ? direction_numbers() : 0) {
   if (directional_) linear_.emplace(context_.jacobian->layout(), linear_memory_.data());
   if (!problem.resets.empty()) saver_.keep_changes(&changes_);
   if (problem.event) event_ = dynamic_cast<const DifferentiableEvent*>(problem.event->function.get());
@@ -355,8 +361,9 @@ StageRecord<T>& AdjointTile<T>::next_record() {
   if (segment_count_ == segment_.size()) {
     const std::size_t stages = total_stages() - 1;
     const std::size_t size = context_.components() * kTileLanes;
-    segment_.push_back({AlignedBuffer<T>(solved_stages() * size), AlignedBuffer<T>(stages * size),
-                        AlignedBuffer<std::byte>(plan_.keep_recorded ? stages * rhs_.record_bytes() : 0)});
+    segment_.push_back(record_memory_.take<T>(solved_stages() * size, stages * size,
+                                              plan_.keep_recorded ? stages * rhs_.record_bytes() : 0,
+                                              plan_.segment_steps - segment_.size()));
   }
   return segment_[segment_count_];
 }

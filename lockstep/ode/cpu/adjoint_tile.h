@@ -163,6 +163,7 @@ class AdjointTile {
   void reverse_evaluation(const double* t, const T* argument, const std::byte* recorded, const std::byte* next,
                           const T* out_bar, T* in_bar);
   void flush(T* gradient, std::size_t first);
+  void make_cotangents();
 
   SolveContext<T> context_;
   const DifferentiableTile<T>& rhs_;
@@ -192,6 +193,7 @@ class AdjointTile {
   bool notes_steps_ = false, samples_steps_ = false;
   StepSample<T> sample_;
   LocalError local_errors_[kTileLanes];
+  RecordMemory record_memory_;
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)
   std::size_t segment_first_ = 0, segment_count_ = 0;
   std::vector<Checkpoint<T>> checkpoints_;
@@ -213,8 +215,10 @@ class AdjointTile {
   AlignedBuffer<T> end_state_;               // [component][lane]
   AlignedBuffer<T> end_bar_;                 // of them
   std::size_t saved_[kTileLanes] = {};       // save points not yet met on the way back
-  AlignedBuffer<std::byte> scratch_record_;  // [pending][record_bytes()]
-  AlignedBuffer<std::byte> cotangents_;      // [pending][cotangent_bytes()]
+  // Of pending evaluations that were recorded on the way back; made as they are needed, as what follows is.
+  std::vector<AlignedBuffer<std::byte>> scratch_records_;
+  std::size_t scratch_records_used_ = 0;
+  AlignedBuffer<std::byte> cotangents_;  // [pending][cotangent_bytes()]
   std::vector<RecordedEvaluation> pending_;
 
   // Of the step on its way back, with a linearly implicit method.

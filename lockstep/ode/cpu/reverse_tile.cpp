@@ -37,6 +37,8 @@ void AdjointTile<T>::backward(std::span<const T> states_bar, T* gradient) {
   for (int lane = 0; lane < kTileLanes; ++lane) saved_[lane] = lanes_[lane].saved;
   pending_.clear();
   pending_directional_.clear();
+  scratch_records_used_ = 0;
+  make_cotangents();
   for (std::size_t step = steps_.size(); step-- > 0;) {
     stop_if_cancelled();
     if (step < segment_first_) restore(step + 1);
@@ -251,8 +253,10 @@ void AdjointTile<T>::reverse_evaluation(const double* t, const T* argument, cons
   const T* parameters = has_parameters ? tile_.parameters.data() : nullptr;
   std::byte* const cotangents = cotangents_.data() + pending_.size() * rhs_.cotangent_bytes();
   if (recorded == nullptr) {
-    std::byte* const record = scratch_record_.data() + pending_.size() * rhs_.record_bytes();
+    std::byte* record = nullptr;
     if (rhs_.record_bytes() != 0) {
+      if (scratch_records_used_ == scratch_records_.size()) scratch_records_.emplace_back(rhs_.record_bytes());
+      record = scratch_records_[scratch_records_used_++].data();
       rhs_.evaluate_recording({t, argument, parameters, tile_.scratch.data(), bar_.lanes}, record, workspace_.data());
     }
     recorded = record;
@@ -290,6 +294,17 @@ void AdjointTile<T>::flush(T* gradient, std::size_t first) {
   }
   pending_.clear();
   pending_directional_.clear();
+  scratch_records_used_ = 0;
+}
+
+// Where trajectories go one by one, or derivatives are carried forward, no tile goes back.
+template <class T>
+void AdjointTile<T>::make_cotangents() {
+  if (cotangents_.empty())
+    cotangents_ = AlignedBuffer<std::byte>(kSumSteps * (total_stages() + 1) * rhs_.cotangent_bytes());
+  if (directional_ && directional_cotangents_.empty()) {
+    directional_cotangents_ = AlignedBuffer<std::byte>(kSumSteps * solved_stages() * directional_->cotangent_bytes());
+  }
 }
 
 template void AdjointTile<float>::backward(std::span<const float>, float*);
@@ -306,6 +321,7 @@ template void AdjointTile<float>::reverse_saves(const TileStep&, std::span<const
 template void AdjointTile<float>::reverse_evaluation(const double*, const float*, const std::byte*, const std::byte*,
                                                      const float*, float*);
 template void AdjointTile<float>::flush(float*, std::size_t);
+template void AdjointTile<float>::make_cotangents();
 template void AdjointTile<double>::backward(std::span<const double>, double*);
 template void AdjointTile<double>::reverse_first(double*);
 template void AdjointTile<double>::scale_by_impulses(int, double, double*) const;
@@ -320,5 +336,6 @@ template void AdjointTile<double>::reverse_saves(const TileStep&, std::span<cons
 template void AdjointTile<double>::reverse_evaluation(const double*, const double*, const std::byte*, const std::byte*,
                                                       const double*, double*);
 template void AdjointTile<double>::flush(double*, std::size_t);
+template void AdjointTile<double>::make_cotangents();
 
 }  // namespace lockstep::ode::cpu

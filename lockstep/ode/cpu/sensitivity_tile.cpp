@@ -25,6 +25,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
                                    std::span<double> ends) {
   const std::size_t n = context_.components(), m = context_.parameters(), columns = directions.count();
   const std::size_t rows = n * columns;
+  make_cotangents();
   // All arithmetic is that of lanes, so that it does not matter for the bits in which of them a number lies.
   const DirectionLanes layout(lanes_taken_, columns);
   const std::size_t width = layout.width(), side_by_side = layout.side_by_side(), groups = layout.groups();

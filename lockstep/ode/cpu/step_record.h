@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,10 +46,36 @@ struct ResetRecord {
 // A step's stage arguments Y_i, i = 2 .. all stages, and what the right-hand side recorded there.
 template <class T>
 struct StageRecord {
-  AlignedBuffer<T> slopes;            // [stage - 1][component][lane], k_i that were solved for; else empty
-  AlignedBuffer<T> arguments;         // [stage - 1][component][lane]
-  AlignedBuffer<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
-  bool usable = false;                // `recorded` belongs to `arguments`
+  std::span<T> slopes;            // [stage - 1][component][lane], k_i that were solved for; else empty
+  std::span<T> arguments;         // [stage - 1][component][lane]
+  std::span<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
+  bool usable = false;            // `recorded` belongs to `arguments`
+};
+
+// Memory for records, zero-filled, that stays as long as this. Where there is much of it, many come out of one piece:
+// large pieces are backed by large pages as they are first written, where records one by one would wait for the system
+// at every 4 KiB.
+class RecordMemory {
+ public:
+  // One more record, of at most so many from now on.
+  template <class T>
+  StageRecord<T> take(std::size_t slopes, std::size_t arguments, std::size_t recorded_bytes, std::size_t most) {
+    const std::size_t bytes = (slopes + arguments) * sizeof(T) + recorded_bytes;
+    if (bytes == 0) return {};
+    if (left_ < bytes) add_piece(bytes, most);
+    std::byte* const first = pieces_.back().data() + (pieces_.back().size() - left_);
+    T* const numbers = reinterpret_cast<T*>(first);
+    left_ -= bytes;
+    return {
+        {numbers, slopes}, {numbers + slopes, arguments}, {first + (slopes + arguments) * sizeof(T), recorded_bytes}};
+  }
+
+ private:
+  void add_piece(std::size_t bytes, std::size_t most);
+
+  std::vector<AlignedBuffer<std::byte>> pieces_;
+  std::size_t left_ = 0;  // bytes of the last piece
+  std::size_t all_ = 0;   // bytes of all
 };
 
 // A step of one trajectory.
