@@ -249,5 +249,15 @@ TEST(DerivativeTiles, garbage_in_lanes_that_are_not_wanted_changes_nothing) {
   }
 }
 
+// What is compiled is kept with the right-hand side, and shared.
+TEST(DerivativeTiles, what_is_made_ready_for_one_solve_is_not_for_another) {
+  const Rhs rhs = equations_rhs();
+  const auto one = lower_differentiable<double>(*rhs, best_cpu_target());
+  const auto other = lower_differentiable<double>(*rhs, best_cpu_target());
+  one->prepare_forward();
+  EXPECT_TRUE(one->pushes_forward());
+  EXPECT_FALSE(other->pushes_forward());
+}
+
 }  // namespace
 }  // namespace lockstep::ode

@@ -24,6 +24,7 @@
 #include "lockstep/ode/detail/graph_knots.h"
 #include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/kept_lowering.h"
+#include "lockstep/ode/detail/reverse_arithmetic.h"
 #include "lockstep/ode/detail/reverse_graph.h"
 #include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/rhs.h"
@@ -188,10 +189,10 @@ class GraphNet : public StateFunction {
   std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(graph_); }
   std::vector<double> weights() const override { return graph::gather_weights(graph_, options_.weight_places); }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
-    return detail::reverse_graph<float>(graph_, pieces_, options_.weight_places, target);
+    return differentiable<float>(target);
   }
   std::shared_ptr<DifferentiableTile<double>> differentiable_f64(CpuTarget target) const override {
-    return detail::reverse_graph<double>(graph_, pieces_, options_.weight_places, target);
+    return differentiable<double>(target);
   }
   std::shared_ptr<DifferentiableTile<float>> directional_f32(CpuTarget target) const override {
     return detail::directional_graph<float>(graph_, pieces_, components_, options_.weight_places, target);
@@ -271,6 +272,14 @@ class GraphNet : public StateFunction {
     });
   }
 
+  // Each its own: one may be made ready for what another is not asked.
+  template <class T>
+  std::shared_ptr<DifferentiableTile<T>> differentiable(CpuTarget target) const {
+    auto kept = derivatives_.get<T>(target, [&] { return detail::arithmetic_derivative<T>(graph_, pieces_, target); });
+    if (kept) return detail::reverse_arithmetic<T>(std::move(kept));
+    return detail::reverse_graph<T>(graph_, pieces_, options_.weight_places, target);
+  }
+
   template <class T>
   std::shared_ptr<const JacobianTile<T>> jacobian(CpuTarget target) const {
     if (!takes_pieces_in_place()) return nullptr;
@@ -283,6 +292,7 @@ class GraphNet : public StateFunction {
   NetOptions options_;
   detail::KeptLowering<> lowered_;
   detail::KeptLowering<JacobianTile> jacobians_;
+  detail::KeptLowering<detail::ArithmeticDerivative> derivatives_;
   mutable std::once_flag digest_once_;  // every solve asks for it
   mutable std::string digest_;
   mutable std::once_flag jumps_once_;  // some tens of evaluations

@@ -30,17 +30,24 @@ graph::Graph transposed(const graph::Graph& graph) {
   return made;
 }
 
+}  // namespace
+
+template <class T>
+struct ArithmeticDerivative {
+  graph::Graph graph;
+  GraphPieces pieces;  // [port]
+  CpuTarget target;
+  GraphTilePlan<T> plan, reverse;
+};
+
+namespace {
+
 // Nothing is recorded: the transpose evaluates the function again.
 template <class T>
 class ReverseArithmetic final : public DifferentiableTile<T> {
  public:
-  ReverseArithmetic(const graph::Graph& graph, GraphPieces pieces, CpuTarget target)
-      : graph_(graph),
-        pieces_(std::move(pieces)),
-        target_(target),
-        outputs_(graph.outputs[0].width),
-        plan_(GraphTilePlan<T>::compile(graph, target)),
-        reverse_(GraphTilePlan<T>::compile(transposed(graph), target)) {
+  explicit ReverseArithmetic(std::shared_ptr<const ArithmeticDerivative<T>> derivative)
+      : derivative_(std::move(derivative)), outputs_(derivative_->graph.outputs[0].width) {
     for (const GraphPiece& piece : pieces_) inputs_ += piece.count;
   }
 
@@ -95,7 +102,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
     for (std::size_t port = 0; port < pieces_.size(); ++port) {
       if (pieces_[port].source != GraphSource::time) moved.push_back(port);
     }
-    forward_ = GraphTilePlan<T>::compile(graph::jvp_graph(graph_, moved), target_);
+    forward_ = GraphTilePlan<T>::compile(graph::jvp_graph(derivative_->graph, moved), derivative_->target);
   }
   bool pushes_forward() const override { return forward_.has_value(); }
   void forward(const ForwardTileView<T>& tile, std::byte* workspace) const override {
@@ -136,11 +143,10 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
     place_inputs(pieces_, tile.t, tile.in, tile.parameters, reinterpret_cast<T*>(workspace), rows.data());
   }
 
-  graph::Graph graph_;
-  GraphPieces pieces_;  // [port]
-  CpuTarget target_;
+  std::shared_ptr<const ArithmeticDerivative<T>> derivative_;
+  const GraphPieces& pieces_ = derivative_->pieces;
+  const GraphTilePlan<T>&plan_ = derivative_->plan, &reverse_ = derivative_->reverse;
   std::size_t inputs_ = 0, outputs_;
-  GraphTilePlan<T> plan_, reverse_;
   std::optional<GraphTilePlan<T>> forward_;
 };
 
@@ -158,14 +164,25 @@ bool fits(const graph::Graph& graph, const GraphPieces& pieces) {
 }  // namespace
 
 template <class T>
-std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(const graph::Graph& graph, const GraphPieces& pieces,
-                                                          CpuTarget target) {
+std::shared_ptr<const ArithmeticDerivative<T>> arithmetic_derivative(const graph::Graph& graph,
+                                                                     const GraphPieces& pieces, CpuTarget target) {
   if (!fits<T>(graph, pieces)) return nullptr;
-  return std::make_shared<ReverseArithmetic<T>>(graph, pieces, target);
+  return std::make_shared<const ArithmeticDerivative<T>>(
+      ArithmeticDerivative<T>{graph, pieces, target, GraphTilePlan<T>::compile(graph, target),
+                              GraphTilePlan<T>::compile(transposed(graph), target)});
 }
-template std::shared_ptr<DifferentiableTile<float>> reverse_arithmetic(const graph::Graph&, const GraphPieces&,
-                                                                       CpuTarget);
-template std::shared_ptr<DifferentiableTile<double>> reverse_arithmetic(const graph::Graph&, const GraphPieces&,
-                                                                        CpuTarget);
+template std::shared_ptr<const ArithmeticDerivative<float>> arithmetic_derivative(const graph::Graph&,
+                                                                                  const GraphPieces&, CpuTarget);
+template std::shared_ptr<const ArithmeticDerivative<double>> arithmetic_derivative(const graph::Graph&,
+                                                                                   const GraphPieces&, CpuTarget);
+
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(std::shared_ptr<const ArithmeticDerivative<T>> derivative) {
+  return std::make_shared<ReverseArithmetic<T>>(std::move(derivative));
+}
+template std::shared_ptr<DifferentiableTile<float>> reverse_arithmetic(
+    std::shared_ptr<const ArithmeticDerivative<float>>);
+template std::shared_ptr<DifferentiableTile<double>> reverse_arithmetic(
+    std::shared_ptr<const ArithmeticDerivative<double>>);
 
 }  // namespace lockstep::ode::detail

@@ -10,10 +10,16 @@
 
 namespace lockstep::ode::detail {
 
+// What is compiled of such a graph. It never changes: any number of tiles may be made of one.
+template <class T>
+struct ArithmeticDerivative;
+
 // Of a graph with one output port, nothing trainable. Null for one that has layers, or a port whose rows
 // do not lie in place.
 template <class T>
-std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(const graph::Graph& graph, const GraphPieces& pieces,
-                                                          CpuTarget target);
+std::shared_ptr<const ArithmeticDerivative<T>> arithmetic_derivative(const graph::Graph& graph,
+                                                                     const GraphPieces& pieces, CpuTarget target);
+template <class T>
+std::shared_ptr<DifferentiableTile<T>> reverse_arithmetic(std::shared_ptr<const ArithmeticDerivative<T>> derivative);
 
 }  // namespace lockstep::ode::detail

@@ -11,7 +11,6 @@
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/trainable_plan.h"
 #include "lockstep/ode/detail/guarded_tile.h"
-#include "lockstep/ode/detail/reverse_arithmetic.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -173,7 +172,6 @@ class ReverseGraph final : public DifferentiableTile<T> {
 template <class T>
 std::shared_ptr<DifferentiableTile<T>> reverse_graph(const graph::Graph& graph, const GraphPieces& pieces,
                                                      const graph::WeightPlaces& places, CpuTarget target) {
-  if (auto arithmetic = reverse_arithmetic<T>(graph, pieces, target)) return arithmetic;
   return std::make_shared<ReverseGraph<T>>(TrainableGraphPlan<T>::compile(graph, places, target), pieces, GraphPieces(),
                                            graph.outputs[0].width,
                                            typename ReverseGraph<T>::Source{graph, places, target});
