@@ -88,8 +88,10 @@ struct DerivativePlan<T>::Nets {
 template <class T>
 DerivativePlan<T> DerivativePlan<T>::compile(const Mlp& mlp, CpuTarget target) {
   const StandardArithmetic arithmetic;
-  return DerivativePlan(std::make_shared<Nets>(
-      Nets{mlp::prepare_reverse<T>(mlp, target), mlp::pack<T>(without_activations(mlp), target)}));
+  auto nets = std::make_shared<Nets>(
+      Nets{mlp::prepare_reverse<T>(mlp, target), mlp::pack<T>(without_activations(mlp), target)});
+  mlp::pack_narrow_back_rows(nets->net);
+  return DerivativePlan(std::move(nets));
 }
 
 template <class T>

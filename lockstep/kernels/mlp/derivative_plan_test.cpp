@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
@@ -182,6 +184,55 @@ TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f32) {
 TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f64) { expect_same_bits<double>(); }
 
 // As docs/embedding.md has it: the state repeated by a stride of 0, unit vectors, one call.
+// Few samples are taken with registers over neurons, more in tiles.
+template <class T>
+void expect_the_rows_of_more() {
+  for (const char* name : {"tanh", "identity", "softplus"}) {
+    for (const auto& widths : kShapes) {
+      const Mlp mlp = test_net(widths, *parse_activation(name), 4);
+      const std::size_t inputs = mlp.inputs(), outputs = mlp.outputs();
+      const auto in = random_numbers<T>(33 * inputs, 8), in_dot = random_numbers<T>(33 * inputs, 9);
+      const auto out_bar = random_numbers<T>(33 * outputs, 10);
+      const auto begin_with = [](const std::vector<T>& numbers, std::size_t count) {
+        return std::vector<T>(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count));
+      };
+      for (const CpuTarget target : available_cpu_targets()) {
+        const auto plan = DerivativePlan<T>::compile(mlp, target);
+        const Products<T> all = products(plan, 33, in, in_dot, out_bar);
+        for (const std::size_t samples : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32}) {
+          const std::size_t numbers = samples * inputs, made = samples * outputs;
+          const Products<T> few =
+              products(plan, samples, begin_with(in, numbers), begin_with(in_dot, numbers), begin_with(out_bar, made));
+          const std::string what = std::string(name) + ", " + std::to_string(samples) + " samples";
+          EXPECT_EQ(few.out, begin_with(all.out, made)) << what;
+          EXPECT_EQ(few.out_dot, begin_with(all.out_dot, made)) << what;
+          EXPECT_EQ(few.in_bar, begin_with(all.in_bar, numbers)) << what;
+        }
+      }
+    }
+  }
+}
+TEST(DerivativePlan, few_samples_are_the_first_of_many_f32) { expect_the_rows_of_more<float>(); }
+TEST(DerivativePlan, few_samples_are_the_first_of_many_f64) { expect_the_rows_of_more<double>(); }
+
+// As views may be where they are the same.
+TEST(DerivativePlan, results_may_take_the_place_of_what_was_read) {
+  const Mlp mlp = test_net({3, 37, 3}, *parse_activation("tanh"), 5);
+  const auto plan = DerivativePlan<double>::compile(mlp);
+  for (const std::size_t samples : {1, 3, 4, 33}) {
+    const auto in = random_numbers<double>(samples * 3, 11), vector = random_numbers<double>(samples * 3, 12);
+    const Products<double> expected = products(plan, samples, in, vector, vector);
+    auto x = in, w = vector;
+    plan.vjp(rows(std::as_const(x), samples), rows(std::as_const(w), samples), rows(w, samples), rows(x, samples));
+    EXPECT_EQ(w, expected.out) << samples;
+    EXPECT_EQ(x, expected.in_bar) << samples;
+    x = in, w = vector;
+    plan.jvp(rows(std::as_const(x), samples), rows(std::as_const(w), samples), rows(x, samples), rows(w, samples));
+    EXPECT_EQ(x, expected.out) << samples;
+    EXPECT_EQ(w, expected.out_dot) << samples;
+  }
+}
+
 TEST(DerivativePlan, a_whole_jacobian_comes_from_one_call_and_is_that_of_the_rows) {
   const auto plan = DerivativePlan<double>::compile(test_net({40, 17, 3}, {ActivationKind::tanh}, 3));
   const auto state = random_numbers<double>(40, 5);

@@ -85,12 +85,108 @@ void record_samples(const ReverseNet<T>& net, const MatrixView<const T>& in, siz
                         space.activations, space.scratch);
 }
 
+// So few samples leave most lanes of a tile idle: they are taken with registers over neurons, which have the same bits.
+inline constexpr size_t kFewSamples = 3;
+
+// The records of a few samples lie where those of a tile would, one after the other.
+template <class T>
+struct FewSamples {
+  const ReverseNet<T>& net;
+  const DerivativeSpace<T>& space;
+  size_t count;
+
+  static bool suits(const ReverseNet<T>& net, size_t count) {
+    return count <= kFewSamples && count * net.sample_activations <= tile_numbers(net.tile_activations) &&
+           count * net.sample_cotangents <= tile_numbers(net.tile_cotangents) &&
+           count * stride_of(net) <= tile_numbers(net.packed.widest);
+  }
+  // Of vectors between layers, in numbers.
+  static size_t stride_of(const ReverseNet<T>& net) { return mlp::padded<T>(net.packed.widest); }
+  size_t stride() const { return stride_of(net); }
+  const T* record(size_t sample) const { return space.activations + sample * net.sample_activations; }
+
+  void evaluate(const MatrixView<const T>& in, size_t first) const {
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t c = 0; c < net.packed.inputs(); ++c) space.second[c] = in(first + s, c);
+      T* const out = space.out + s * net.packed.outputs();
+      evaluate_sample(net, space.second, out, space.activations + s * net.sample_activations, space.scratch);
+    }
+  }
+  // When everything is read: it may lie in the same place.
+  void leave(const MatrixView<T>& out, size_t first) const {
+    for (size_t s = 0; out.data != nullptr && s < count; ++s) {
+      for (size_t c = 0; c < out.columns; ++c) out(first + s, c) = space.out[s * out.columns + c];
+    }
+  }
+  // rows [sample][.] of a layer's sums become products with its activation's derivative.
+  void through(const ReverseLayer<T>& layer, T* rows) const {
+    const size_t outputs = layer.forward.outputs;
+    for (size_t s = 0; s < count; ++s, rows += stride()) {
+      through_layer(layer, layer.sample, record(s), 1, rows, 1, sample_registers<T>(outputs));
+      std::fill(rows + outputs, rows + mlp::padded<T>(outputs), T(0));
+    }
+  }
+
+  void jvp(const Packed<T>& tangent, const MatrixView<const T>& in_dot, const MatrixView<T>& out_dot,
+           size_t first) const {
+    const auto& packed = net.packed;
+    const auto step = static_cast<ptrdiff_t>(stride());
+    T *from = space.first, *to = space.second;
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t c = 0; c < packed.inputs(); ++c) {
+        const T dot = in_dot(first + s, c);
+        from[s * stride() + c] = packed.input_scale.empty() ? dot : dot / packed.input_scale[c];
+      }
+    }
+    for (size_t l = 0; l < net.layers.size(); ++l) {
+      row_layer(tangent.layers[l], from, step, to, stride(), count);
+      through(net.layers[l], to);
+      std::swap(from, to);
+    }
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t c = 0; c < packed.outputs(); ++c) {
+        const T dot = from[s * stride() + c];
+        out_dot(first + s, c) = packed.output_scale.empty() ? dot : dot * packed.output_scale[c];
+      }
+    }
+  }
+
+  void vjp(const MatrixView<const T>& out_bar, const MatrixView<T>& in_bar, size_t first) const {
+    const auto& packed = net.packed;
+    const auto step = static_cast<ptrdiff_t>(stride());
+    T *from = space.first, *to = space.second;
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t c = 0; c < packed.outputs(); ++c) {
+        const T bar = out_bar(first + s, c);
+        from[s * stride() + c] = packed.output_scale.empty() ? bar : bar * packed.output_scale[c];
+      }
+    }
+    for (size_t l = net.layers.size(); l-- > 0;) {
+      through(net.layers[l], from);
+      row_layer(net.layers[l].back, from, step, to, stride(), count);
+      std::swap(from, to);
+    }
+    for (size_t s = 0; s < count; ++s) {
+      for (size_t c = 0; c < packed.inputs(); ++c) {
+        const T bar = from[s * stride() + c];
+        in_bar(first + s, c) = packed.input_scale.empty() ? bar : bar / packed.input_scale[c];
+      }
+    }
+  }
+};
+
 template <class T>
 void jvp(const ReverseNet<T>& net, const Packed<T>& tangent, MatrixView<const T> in, MatrixView<const T> in_dot,
          MatrixView<T> out, MatrixView<T> out_dot, T* workspace) {
   const DerivativeSpace<T> space(net, workspace);
   for (size_t first = 0; first < in.rows; first += kTileLanes) {
     const size_t count = std::min<size_t>(kTileLanes, in.rows - first);
+    if (FewSamples<T>::suits(net, count)) {
+      const FewSamples<T> few{net, space, count};
+      few.evaluate(in, first);
+      few.jvp(tangent, in_dot, out_dot, first);
+      return few.leave(out, first);
+    }
     record_samples(net, in, first, count, space);
     load_tile(in_dot, first, count, space.first);
     const T* const dot = forward_tile(net, tangent, space.activations, space.first, space.second, count);
@@ -105,6 +201,12 @@ void vjp(const ReverseNet<T>& net, MatrixView<const T> in, MatrixView<const T> o
   const DerivativeSpace<T> space(net, workspace);
   for (size_t first = 0; first < in.rows; first += kTileLanes) {
     const size_t count = std::min<size_t>(kTileLanes, in.rows - first);
+    if (FewSamples<T>::suits(net, count)) {
+      const FewSamples<T> few{net, space, count};
+      few.evaluate(in, first);
+      few.vjp(out_bar, in_bar, first);
+      return few.leave(out, first);
+    }
     record_samples(net, in, first, count, space);
     load_tile(out_bar, first, count, space.first);
     reverse_tile(net, space.activations, space.first, space.second, space.cotangents, static_cast<int>(count),

@@ -175,6 +175,18 @@ void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vect
   }
 }
 
+namespace {
+// `w` [output][input].
+template <class T>
+void pack_back_rows(const ReverseNet<T>& net, ReverseLayer<T>& layer, const T* w) {
+  const std::size_t lanes = net.packed.kernels->lanes, inputs = layer.forward.inputs;
+  const std::size_t width = (inputs + lanes - 1) / lanes * lanes;
+  for (std::size_t j = 0; j < layer.forward.outputs; ++j) {
+    std::copy_n(w + j * inputs, inputs, layer.back_row_weights + (1 + j) * width);
+  }
+}
+}  // namespace
+
 template <class T>
 void repack_samples(ReverseNet<T>& net, const T* parameters) {
   const std::size_t lanes = net.packed.kernels->lanes;
@@ -189,10 +201,14 @@ void repack_samples(ReverseNet<T>& net, const T* parameters) {
       for (std::size_t j = 0; j < outputs; ++j) to[j] = w[j * inputs + k];
       if (layer.narrow()) std::copy_n(to, outputs, layer.columns + k * padded<T>(outputs));
     }
-    if (layer.narrow()) continue;
-    for (std::size_t j = 0; j < outputs; ++j) {
-      std::copy_n(w + j * inputs, inputs, layer.back_row_weights + (1 + j) * whole(inputs));
-    }
+    if (!layer.narrow()) pack_back_rows(net, layer, w);
+  }
+}
+
+template <class T>
+void pack_narrow_back_rows(ReverseNet<T>& net) {
+  for (ReverseLayer<T>& layer : net.layers) {
+    if (layer.narrow()) pack_back_rows(net, layer, layer.weights);
   }
 }
 
@@ -202,6 +218,8 @@ template void repack_tiles<float>(ReverseNet<float>&, const float*);
 template void repack_tiles<double>(ReverseNet<double>&, const double*);
 template void repack_samples<float>(ReverseNet<float>&, const float*);
 template void repack_samples<double>(ReverseNet<double>&, const double*);
+template void pack_narrow_back_rows<float>(ReverseNet<float>&);
+template void pack_narrow_back_rows<double>(ReverseNet<double>&);
 template void repack_layer<float>(Packed<float>&, std::span<const LayerPart<float>>, std::vector<float>&);
 template void repack_layer<double>(Packed<double>&, std::span<const LayerPart<double>>, std::vector<double>&);
 

@@ -141,6 +141,9 @@ template <class T>
 void repack_tiles(ReverseNet<T>& net, const T* parameters);
 template <class T>
 void repack_samples(ReverseNet<T>& net, const T* parameters);
+// The rows of narrow layers' transposes, which the sample path has no use for. Not repacked.
+template <class T>
+void pack_narrow_back_rows(ReverseNet<T>& net);
 
 // Neighbouring outputs of a layer: a dense layer's weights [output][input] and biases, or the transpose of such weights
 // without a bias.
