@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lockstep/core/cpu_quota.h"
+#include "lockstep/core/detail/sanitizer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/static_program.h"
@@ -273,7 +274,7 @@ std::thread start_thread(std::function<void()> body, const std::string& expected
 
 void Signal::wake() noexcept {
   // A sleeper sees the number that was set, or is seen here.
-#if defined(__SANITIZE_THREAD__)  // which knows no fences
+#ifdef LOCKSTEP_THREAD_SANITIZER  // which knows no fences
   number_.fetch_add(0);
 #else
   std::atomic_thread_fence(std::memory_order_seq_cst);

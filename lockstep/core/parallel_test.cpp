@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/core/detail/sanitizer.h"
 #include "lockstep/core/testing/forked.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/no_threads.h"
@@ -174,7 +175,7 @@ TEST(Team, one_that_outnumbers_the_processors_still_gets_through) {
 TEST(Team, may_end_without_a_call) { Team team(4); }
 
 TEST(Team, has_threads_anew_in_a_forked_process) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
 #endif
   Team team(3), idle(2);
@@ -202,7 +203,7 @@ TEST(Team, has_threads_anew_in_a_forked_process) {
 }
 
 TEST(Team, join_waits_for_nobody_in_a_forked_process) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
 #endif
   Team team(3);
@@ -264,7 +265,7 @@ TEST(RunOnThreads, stays_in_memory_when_what_holds_it_is_closed) {
 #endif
 
 TEST(RunOnThreads, goes_on_in_a_forked_process) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
 #endif
   std::atomic<int> sum{0};

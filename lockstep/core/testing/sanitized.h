@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
+#include "lockstep/core/detail/sanitizer.h"
+
 namespace lockstep {
 
-#if defined(__SANITIZE_ADDRESS__)  // GCC
+#ifdef LOCKSTEP_ADDRESS_SANITIZER
 inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-inline constexpr bool kSanitized = __has_feature(address_sanitizer);
 #else
 inline constexpr bool kSanitized = false;
 #endif

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/core/detail/sanitizer.h"
 #include "lockstep/kernels/cuda/testing/cuda_words.h"
 
 namespace lockstep::cuda::testing {
@@ -80,7 +81,7 @@ TEST(BlockSimulator, gives_the_same_result_in_every_order_of_threads) {
 }
 
 TEST(BlockSimulator, shows_a_missing_barrier) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
   const auto races = ::testing::ExitedWithCode(66);
   EXPECT_EXIT((run<Bug::first_barrier>(0), std::exit(0)), races, "data race");
   EXPECT_EXIT((run<Bug::second_barrier>(0), std::exit(0)), races, "data race");
@@ -93,12 +94,30 @@ TEST(BlockSimulator, shows_a_missing_barrier) {
 TEST(BlockSimulator, delivers_no_copy_that_nobody_waited_for) { EXPECT_FALSE(run<Bug::no_wait_for_copy>(0).right); }
 
 TEST(BlockSimulator, finds_a_write_past_shared_memory) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef LOCKSTEP_ADDRESS_SANITIZER
   EXPECT_DEATH(run<Bug::past_the_end>(0), "heap-buffer-overflow");
 #else
   EXPECT_THAT(run<Bug::past_the_end>(0).fault, HasSubstr("past the end of shared memory"));
 #endif
 }
+
+#ifdef LOCKSTEP_ADDRESS_SANITIZER
+// Which knows the stacks of all threads, and watches them across a switch from one to another.
+TEST(BlockSimulator, finds_a_read_past_a_threads_own_array) {
+  std::vector<float> out(40);
+  const auto kernel = [&](unsigned last) {
+    simulate({.threads = 40}, [&](unsigned char*) {
+      const float own[4] = {1, 2, 3, 4};
+      const volatile float* const first = own;
+      __syncthreads();
+      out[threadIdx.x] = first[threadIdx.x == 7 ? last : 0];
+    });
+  };
+  kernel(3);
+  EXPECT_EQ(out[7], 4);
+  EXPECT_DEATH(kernel(4), "stack-buffer-overflow");
+}
+#endif
 
 TEST(BlockSimulator, names_the_thread_that_never_comes) {
   EXPECT_THAT(run<Bug::early_return>(0).fault, HasSubstr("deadlock: thread 32 waits at"));

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/core/detail/sanitizer.h"
 #include "lockstep/core/testing/forked.h"
 #include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/mlp/detail/sum_tree.h"
@@ -213,7 +214,7 @@ TEST(SharedSteps, more_threads_than_processors_still_get_through) {
 
 // In the middle of a row of steps.
 TEST(SharedSteps, go_on_in_a_forked_process) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
   GTEST_SKIP() << "ThreadSanitizer starts no threads in a forked process";
 #endif
   Descent<double> one, three;

@@ -13,15 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/testing/sanitized.h"
 #include "lockstep/kernels/cuda/testing/stack_switch.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(LOCKSTEP_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
-#define LOCKSTEP_TSAN 1
-#elif defined(__SANITIZE_ADDRESS__)
+#elif defined(LOCKSTEP_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define LOCKSTEP_ASAN 1
 #endif
 
 namespace lockstep::cuda::testing {
@@ -109,12 +108,12 @@ LOCKSTEP_UNSEEN bool meet_at(const char* where) {
 
 // What orders one thread after another, told to ThreadSanitizer: these alone do.
 void release([[maybe_unused]] void* key) {
-#ifdef LOCKSTEP_TSAN
+#ifdef LOCKSTEP_THREAD_SANITIZER
   __tsan_release(key);
 #endif
 }
 void acquire([[maybe_unused]] void* key) {
-#ifdef LOCKSTEP_TSAN
+#ifdef LOCKSTEP_THREAD_SANITIZER
   __tsan_acquire(key);
 #endif
 }
@@ -132,14 +131,14 @@ LOCKSTEP_UNSEEN void leave_fiber(State state, const char* where) {
   fiber.state = state;
   fiber.where = where;
   ++block.switches;
-#if defined(LOCKSTEP_ASAN)
+#if defined(LOCKSTEP_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(state == State::done ? nullptr : &fiber.sanitizer, block.scheduler_stack,
                                  block.scheduler_stack_bytes);
-#elif defined(LOCKSTEP_TSAN)
+#elif defined(LOCKSTEP_THREAD_SANITIZER)
   __tsan_switch_to_fiber(block.scheduler_sanitizer, __tsan_switch_to_fiber_no_sync);
 #endif
   switch_to(fiber.at, block.scheduler);
-#if defined(LOCKSTEP_ASAN)
+#if defined(LOCKSTEP_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(fiber.sanitizer, nullptr, nullptr);
 #endif
 }
@@ -149,20 +148,20 @@ LOCKSTEP_UNSEEN void resume(unsigned thread) {
   block.current = thread;
   block.in_kernel = true;
   thread_index = {thread, 0, 0};
-#if defined(LOCKSTEP_ASAN)
+#if defined(LOCKSTEP_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&block.scheduler_sanitizer, block.stacks + thread * kStackBytes, kStackBytes);
-#elif defined(LOCKSTEP_TSAN)
+#elif defined(LOCKSTEP_THREAD_SANITIZER)
   __tsan_switch_to_fiber(fiber.sanitizer, __tsan_switch_to_fiber_no_sync);
 #endif
   switch_to(block.scheduler, fiber.at);
   block.in_kernel = false;
-#if defined(LOCKSTEP_ASAN)
+#if defined(LOCKSTEP_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(block.scheduler_sanitizer, nullptr, nullptr);
 #endif
 }
 
 LOCKSTEP_UNSEEN void enter_fiber() {
-#if defined(LOCKSTEP_ASAN)
+#if defined(LOCKSTEP_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_stack, &block.scheduler_stack_bytes);
 #endif
   acquire(&block.start_key);
@@ -191,7 +190,7 @@ LOCKSTEP_UNSEEN void prepare(unsigned thread) {
   fiber = {};
   fiber.state = State::ready;
   unsigned char* const stack = block.stacks + thread * kStackBytes;
-#ifdef LOCKSTEP_ASAN
+#ifdef LOCKSTEP_ADDRESS_SANITIZER
   __asan_unpoison_memory_region(stack, kStackBytes);  // frames that a fault left there
 #endif
 #ifdef LOCKSTEP_OWN_SWITCH
@@ -208,7 +207,7 @@ LOCKSTEP_UNSEEN void prepare(unsigned thread) {
   fiber.at.context.uc_link = nullptr;
   makecontext(&fiber.at.context, enter_fiber, 0);
 #endif
-#ifdef LOCKSTEP_TSAN
+#ifdef LOCKSTEP_THREAD_SANITIZER
   fiber.sanitizer = __tsan_create_fiber(0);
 #endif
 }
@@ -275,7 +274,7 @@ void run_threads(unsigned threads, const std::vector<unsigned>& order) {
 
 // What the threads did lies before what the caller does next, also where a fault left them standing.
 LOCKSTEP_UNSEEN void forget_fibers([[maybe_unused]] unsigned threads) {
-#ifdef LOCKSTEP_TSAN
+#ifdef LOCKSTEP_THREAD_SANITIZER
   for (unsigned i = 0; i < threads; ++i) {
     __tsan_switch_to_fiber(block.fibers[i].sanitizer, 0);
     __tsan_switch_to_fiber(block.scheduler_sanitizer, 0);
@@ -286,7 +285,7 @@ LOCKSTEP_UNSEEN void forget_fibers([[maybe_unused]] unsigned threads) {
 
 void run_block(unsigned threads, const std::vector<unsigned>& order) {
   block.warps.assign((threads + kWarp - 1) / kWarp, Warp{});
-#ifdef LOCKSTEP_TSAN
+#ifdef LOCKSTEP_THREAD_SANITIZER
   block.scheduler_sanitizer = __tsan_get_current_fiber();
 #endif
   for (unsigned i = 0; i < threads; ++i) prepare(i);
@@ -325,13 +324,7 @@ class SharedMemory {
   }
 
  private:
-  static constexpr std::size_t canary_bytes() {
-#ifdef LOCKSTEP_ASAN
-    return 0;
-#else
-    return kCanaryBytes;
-#endif
-  }
+  static constexpr std::size_t canary_bytes() { return kSanitized ? 0 : kCanaryBytes; }
   std::size_t bytes_;
   void* memory_ = nullptr;
 };

@@ -13,8 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/core/detail/sanitizer.h"
+
 // The simulator's own memory is no part of the kernel: races in it mean nothing.
-#if defined(__SANITIZE_THREAD__)
+#ifdef LOCKSTEP_THREAD_SANITIZER
 #define LOCKSTEP_UNSEEN __attribute__((no_sanitize("thread"), noinline))
 #else
 #define LOCKSTEP_UNSEEN
