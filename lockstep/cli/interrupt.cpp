@@ -50,6 +50,11 @@ void handle(int signal) {
   }
 }
 
+[[noreturn]] void refuse_time_limit(const std::string& text) {
+  throw Error(ErrorKind::invalid_argument,
+              {"--time-limit", "\"" + text + "\"", "whole seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS, more than 0", {}});
+}
+
 }  // namespace
 
 Interrupt::Interrupt(std::optional<std::chrono::seconds> time_limit) {
@@ -98,31 +103,27 @@ int Interrupt::exit_code() const {
 }
 
 std::chrono::seconds parse_time_limit(const std::string& text) {
-  const auto fail = [&] [[noreturn]] () {
-    throw Error(ErrorKind::invalid_argument,
-                {"--time-limit", "\"" + text + "\"", "whole seconds, or MM:SS, HH:MM:SS, D-HH:MM:SS, more than 0", {}});
-  };
   std::vector<std::int64_t> parts;
   bool days = false;
   for (const char* at = text.data(); at < text.data() + text.size();) {
     std::int64_t part = 0;
     const auto [next, error] = std::from_chars(at, text.data() + text.size(), part);
-    if (error != std::errc() || part < 0 || part > 100'000'000) fail();
+    if (error != std::errc() || part < 0 || part > 100'000'000) refuse_time_limit(text);
     parts.push_back(part);
     at = next;
     if (at == text.data() + text.size()) break;
     if (*at == '-' && parts.size() == 1) {
       days = true;
     } else if (*at != ':') {
-      fail();
+      refuse_time_limit(text);
     }
-    if (++at == text.data() + text.size()) fail();
+    if (++at == text.data() + text.size()) refuse_time_limit(text);
   }
-  if (parts.empty() || parts.size() > (days ? 4U : 3U) || (days && parts.size() != 4)) fail();
+  if (parts.empty() || parts.size() > (days ? 4U : 3U) || (days && parts.size() != 4)) refuse_time_limit(text);
   std::int64_t seconds = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) seconds = seconds * 60 + parts[i];
   if (days) seconds = ((parts[0] * 24 + parts[1]) * 60 + parts[2]) * 60 + parts[3];
-  if (seconds == 0) fail();
+  if (seconds == 0) refuse_time_limit(text);
   return std::chrono::seconds(seconds);
 }
 

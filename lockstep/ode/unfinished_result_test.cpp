@@ -111,7 +111,7 @@ TEST_F(ResultFiles, a_file_written_in_parts_is_the_file_written_at_once) {
 class SlowBlock {
  public:
   SlowBlock(SolutionSink& sink, std::size_t first, std::size_t count, std::size_t slow)
-      : sink_(sink), block_(sink.acquire(first, count)), handed_in_(count, 0), slow_(slow) {
+      : sink_(sink), block_(sink.acquire(first, count)), handed_in_(count, 0) {
     for (std::size_t row = 0; row < count; ++row) {
       if (row != slow) (row % 2 == 0 ? halves_[0] : halves_[1]).push_back(row);
     }
@@ -130,7 +130,6 @@ class SlowBlock {
   SolutionSink& sink_;
   SolutionBlock block_;
   std::vector<std::uint8_t> handed_in_;
-  std::size_t slow_;
   std::vector<std::size_t> halves_[2];
 };
 

@@ -2,6 +2,7 @@
 // instruction sets, several threads, the ensemble in another order and in parts, and the GPU's kernels as the host runs
 // them.
 //   usage: random_problems [FIRST_SEED [COUNT]]     1 and 200 by default. Exits with 1 where bits differ.
+// The last line ends with a digest of all problems, solutions and gradients, to be compared with another compiler's.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/hash.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/cuda/engine.h"
 #include "lockstep/ode/cuda/gemm/gemm_engine.h"
@@ -67,14 +70,16 @@ std::optional<std::string> difference(const Solution& found, std::size_t i, cons
 
 class Comparison {
  public:
-  explicit Comparison(const RandomProblem& drawn)
+  Comparison(const RandomProblem& drawn, ContentHash& digest)
       : drawn_(drawn),
+        digest_(digest),
         options_(drawn.options),
         expected_(
             (options_.device = DeviceChoice::cpu(), options_.threads = 1, solve_reference(drawn.problem, options_))) {}
 
   // How many ways there were; findings are printed.
   std::size_t run() {
+    add_expected();
     for (const CpuTarget target : available_cpu_targets()) {
       for (const int threads : {1, 3}) {
         Options options = options_;
@@ -95,6 +100,26 @@ class Comparison {
   bool differs() const { return differs_; }
 
  private:
+  void add_expected() {
+    digest_.add(drawn_.description);
+    for (std::size_t i = 0; i < expected_.trajectories(); ++i) {
+      const TrajectoryRecord& record = expected_.record(i);
+      std::vector<double> numbers{double(record.status), double(record.accepted), double(record.rejected),
+                                  double(record.evaluations), record.end_time};
+      for (std::size_t c = 0; c < expected_.components(); ++c) {
+        for (std::size_t k = 0; k < expected_.save_points(); ++k) numbers.push_back(expected_.state(i, k, c));
+        numbers.push_back(expected_.end_state(i, c));
+      }
+      add_numbers(numbers);
+    }
+  }
+  // NaN counts as one value: compilers choose its sign and payload.
+  void add_numbers(std::vector<double> numbers) {
+    std::ranges::replace_if(
+        numbers, [](double x) { return std::isnan(x); }, std::numeric_limits<double>::quiet_NaN());
+    digest_.add(std::span<const double>(numbers));
+  }
+
   void compare(const std::string& way, const Solution& found) {
     std::vector<std::size_t> rows(found.trajectories());
     std::iota(rows.begin(), rows.end(), std::size_t{0});
@@ -207,6 +232,8 @@ class Comparison {
         report("gradients", "of " + std::string(to_string(target)) + " differ from the scalar ones");
       }
     }
+    for (const std::vector<double>& numbers : {first->initial_states, first->parameters, first->weights})
+      add_numbers(numbers);
     return *std::move(first);
   }
   void compare_directions(const Gradients& backward, const Sensitivities& forward) {
@@ -246,6 +273,7 @@ class Comparison {
 
   static constexpr std::size_t kDeviceBytes = std::size_t{1} << 28;
   const RandomProblem& drawn_;
+  ContentHash& digest_;
   Options options_;
   Solution expected_;
   std::size_t ways_ = 0;
@@ -255,11 +283,12 @@ class Comparison {
 int run(std::uint64_t first, std::uint64_t count) {
   std::size_t differing = 0, ways = 0;
   std::map<std::string, std::size_t> refused;
+  ContentHash digest;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const RandomProblem drawn = random_problem(seed);
     try {
       validate(drawn.problem, drawn.options);
-      Comparison comparison(drawn);
+      Comparison comparison(drawn, digest);
       ways += comparison.run();
       differing += comparison.differs() ? 1 : 0;
     } catch (const std::exception& error) {
@@ -269,7 +298,7 @@ int run(std::uint64_t first, std::uint64_t count) {
   std::size_t refusals = 0;
   for (const auto& [what, times] : refused) refusals += times;
   std::cout << count << " problems, " << ways << " solves compared with the plain integrator: " << differing
-            << " problems differ, " << refusals << " were refused\n";
+            << " problems differ, " << refusals << " were refused; digest " << digest.hex() << "\n";
   return differing + refusals > 0 ? 1 : 0;
 }
 
