@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <random>
 #include <span>
 #include <string>
@@ -43,6 +44,14 @@ class Draw {
   std::mt19937_64 words_;
 };
 
+// Parts in braces are made one after another: of arguments, and of sums, each compiler takes an order of its own, and a
+// seed would be another problem.
+std::string joined(std::initializer_list<std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) text += part;
+  return text;
+}
+
 constexpr const char* kNames[] = {"a", "b", "c", "d", "f", "g", "h", "k"};
 
 // Expressions over the names of a system of equations.
@@ -57,47 +66,47 @@ class Texts {
     const auto sub = [&] { return expression(depth - 1); };
     switch (draw_.below(functions_ ? 24 : 13)) {
       case 0:
-        return "(" + sub() + " + " + sub() + ")";
+        return joined({"(", sub(), " + ", sub(), ")"});
       case 1:
-        return "(" + sub() + " - " + sub() + ")";
+        return joined({"(", sub(), " - ", sub(), ")"});
       case 2:
-        return "(" + sub() + " * " + sub() + ")";
+        return joined({"(", sub(), " * ", sub(), ")"});
       case 3:
-        return "(" + sub() + " / (1 + (" + sub() + ")^2))";
+        return joined({"(", sub(), " / (1 + (", sub(), ")^2))"});
       case 4:
-        return "-" + leaf();
+        return joined({"-", leaf()});
       case 5:
-        return "sqrt(abs(" + sub() + "))";
+        return joined({"sqrt(abs(", sub(), "))"});
       case 6:
-        return draw_.of<std::string>({"abs", "floor", "ceil", "round", "square"}) + "(" + sub() + ")";
+        return joined({draw_.of<std::string>({"abs", "floor", "ceil", "round", "square"}), "(", sub(), ")"});
       case 7:
-        return draw_.of<std::string>({"min", "max"}) + "(" + sub() + ", " + sub() + ")";
+        return joined({draw_.of<std::string>({"min", "max"}), "(", sub(), ", ", sub(), ")"});
       case 8:
-        return "if(" + condition() + ", " + sub() + ", " + sub() + ")";
+        return joined({"if(", condition(), ", ", sub(), ", ", sub(), ")"});
       case 9:
-        return "(" + sub() + " % " + number(0.5, 3) + ")";
+        return joined({"(", sub(), " % ", number(0.5, 3), ")"});
       case 10:
-        return "clamp(" + sub() + ", -1, " + number(0, 2) + ")";
+        return joined({"clamp(", sub(), ", -1, ", number(0, 2), ")"});
       case 11:
-        return "(" + leaf() + ")^" + std::to_string(draw_.between(2, 4));
+        return joined({"(", leaf(), ")^", std::to_string(draw_.between(2, 4))});
       case 12:
-        return "(" + sub() + " / " + leaf() + ")";  // which may be zero
+        return joined({"(", sub(), " / ", leaf(), ")"});  // which may be zero
       case 13:
-        return draw_.of<std::string>({"sin", "cos", "tan"}) + "(" + sub() + ")";
+        return joined({draw_.of<std::string>({"sin", "cos", "tan"}), "(", sub(), ")"});
       case 14:
-        return draw_.of<std::string>({"tanh", "sinh", "atan", "asinh", "erf"}) + "(" + sub() + ")";
+        return joined({draw_.of<std::string>({"tanh", "sinh", "atan", "asinh", "erf"}), "(", sub(), ")"});
       case 15:
-        return draw_.of<std::string>({"sigmoid", "relu", "softplus", "silu", "gelu"}) + "(" + sub() + ")";
+        return joined({draw_.of<std::string>({"sigmoid", "relu", "softplus", "silu", "gelu"}), "(", sub(), ")"});
       case 16:
-        return draw_.of<std::string>({"log", "acos", "acosh", "atanh", "cosh"}) + "(" + leaf() + ")";
+        return joined({draw_.of<std::string>({"log", "acos", "acosh", "atanh", "cosh"}), "(", leaf(), ")"});
       case 17:
-        return "exp(-abs(" + sub() + "))";
+        return joined({"exp(-abs(", sub(), "))"});
       case 18:
-        return "log(1 + (" + sub() + ")^2)";
+        return joined({"log(1 + (", sub(), ")^2)"});
       case 19:
-        return "atan2(" + sub() + ", " + leaf() + ")";
+        return joined({"atan2(", sub(), ", ", leaf(), ")"});
       case 20:
-        return "abs(" + leaf() + ")^" + number(0.5, 3);
+        return joined({"abs(", leaf(), ")^", number(0.5, 3)});
       default:
         return call(depth);
     }
@@ -115,7 +124,8 @@ class Texts {
   }
   std::string condition() {
     const std::string left = draw_.one_in(2) ? "t" : leaf();
-    return left + draw_.of<std::string>({" < ", " > ", " <= ", " >= "}) + (draw_.one_in(2) ? number(-1, 2) : leaf());
+    return joined(
+        {left, draw_.of<std::string>({" < ", " > ", " <= ", " >= "}), draw_.one_in(2) ? number(-1, 2) : leaf()});
   }
   std::string leaf() {
     const std::size_t n = system_.equations.size(), m = system_.parameters.size();
@@ -155,7 +165,8 @@ Mlp any_net(Draw& draw, std::size_t inputs, std::size_t outputs) {
   const std::size_t widest = draw.one_in(10) ? 40 : 20;
   for (std::size_t hidden = draw.below(3) + 1; hidden > 0; --hidden) widths.push_back(draw.between(1, widest));
   widths.push_back(outputs);
-  Mlp mlp = mlp::random_mlp(widths, any_activation(draw), static_cast<unsigned>(draw.below(1000)));
+  const Activation activation = any_activation(draw);
+  Mlp mlp = mlp::random_mlp(widths, activation, static_cast<unsigned>(draw.below(1000)));
   if (draw.one_in(3)) mlp::give_scaling(mlp);
   return mlp;
 }
@@ -350,7 +361,8 @@ class Maker {
     const double sign = backwards ? -1 : 1, start = draw_.one_in(3) ? draw_.round_or_not(-1, 1) : 0;
     for (std::size_t i = 0; i < count; ++i) {
       for (const double u : typical_state_) {
-        problem().initial_states.push_back(u * draw_.uniform(0.7, 1.3) + 0.1 * draw_.round_or_not(-1, 1));
+        const double factor = draw_.uniform(0.7, 1.3);
+        problem().initial_states.push_back(u * factor + 0.1 * draw_.round_or_not(-1, 1));
       }
       for (const double p : typical_parameters_) problem().parameters.push_back(p * draw_.uniform(0.8, 1.2));
     }
