@@ -88,7 +88,8 @@ std::string c_evaluation(const HeaderPlan& plan) {
     const auto one = [by](const HeaderPort& p) {
       return "    " + p.parameter + " += " + by + p.parameter + "_sample_stride;\n";
     };
-    return for_ports(graph.inputs, one) + for_ports(graph.outputs, one);
+    const auto one_read = [one](const HeaderPort& p) { return p.is_needed ? one(p) : std::string(); };
+    return for_ports(graph.inputs, one_read) + for_ports(graph.outputs, one);
   };
   const auto element = [](const HeaderPort& p) { return p.parameter + "[i * " + p.parameter + "_feature_stride]"; };
   const auto tile_element = [](const HeaderPort& p) {
@@ -97,8 +98,10 @@ std::string c_evaluation(const HeaderPlan& plan) {
   const auto ignored = [](const HeaderPort& p) {
     return p.is_needed ? std::string() : "  (void)" + p.parameter + ";\n";
   };
-  const auto ignored_stride = [](const HeaderPort& p) {
-    return p.is_needed ? std::string() : "  (void)" + p.parameter + "_feature_stride;\n";
+  const auto ignored_strided = [](const HeaderPort& p) {
+    return p.is_needed ? std::string()
+                       : "  (void)" + p.parameter + ";\n  (void)" + p.parameter + "_sample_stride;\n  (void)" +
+                             p.parameter + "_feature_stride;\n";
   };
   const auto loads = [&](const std::string& indent, const auto& from, const char* scale, const std::string& samples) {
     return for_ports(graph.inputs, [&](const HeaderPort& p) -> std::string {
@@ -137,7 +140,7 @@ std::string c_evaluation(const HeaderPlan& plan) {
                     {"LOAD", loads("  ", plain, "", "")},
                     {"CALLS", calls(plan, "  ", call("1", ""), row)},
                     {"STORE", stores("  ", plain, "", "")},
-                    {"BATCH_UNUSED", "  int i, s;\n" + for_ports(graph.inputs, ignored_stride)},
+                    {"BATCH_UNUSED", "  int i, s;\n" + for_ports(graph.inputs, ignored_strided)},
                     {"TILE_LOAD", loads("    ", tile_element, " * @TILE", of_tile)},
                     {"TILE_CALLS", calls(plan, "    ", call("@TILE", "_tile"), tile_row)},
                     {"TILE_STORE", stores("    ", tile_element, " * @TILE", of_tile)},
