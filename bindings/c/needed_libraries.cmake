@@ -1,5 +1,5 @@
-# Fails when LIBRARY needs more than the C and C++ runtimes, or grows past 3 MB stripped. Sanitizers bring libraries of
-# their own, and with them the linker leaves nothing out.
+# Fails when LIBRARY, made by COMPILER, needs more than the C and C++ runtimes, or grows past 3 MB stripped, by Clang 3.5 MB.
+# Sanitizers bring libraries of their own, and with them the linker leaves nothing out.
 execute_process(COMMAND ${READELF} -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "[" "<" dynamic "${dynamic}")  # in a list CMake takes what follows an open bracket for one entry
 string(REGEX MATCHALL "NEEDED[^<]*<[^]]+" needed "${dynamic}")
@@ -13,7 +13,7 @@ endif()
 foreach(entry IN LISTS needed)
   string(REGEX REPLACE ".*<" "" name "${entry}")
   message(STATUS "needs ${name}")
-  if(NOT sanitized AND NOT name MATCHES "^(libstdc\\+\\+|libm|libgcc_s|libc|libgomp|libdl|libpthread|ld-linux[^.]*)\\.so")
+  if(NOT sanitized AND NOT name MATCHES "^(libstdc\\+\\+|libm|libgcc_s|libc|libgomp|libomp|libdl|libpthread|ld-linux[^.]*)\\.so")
     message(FATAL_ERROR "${LIBRARY} needs ${name}")
   endif()
 endforeach()
@@ -25,7 +25,11 @@ if(STRIP AND NOT sanitized)
   file(SIZE ${stripped} bytes)
   file(REMOVE ${stripped})
   message(STATUS "${bytes} bytes stripped")
-  if(bytes GREATER 3000000)
-    message(FATAL_ERROR "${LIBRARY} has ${bytes} bytes stripped, expected at most 3 MB: what made it grow")
+  set(most 3000000)
+  if(NOT COMPILER STREQUAL GNU)
+    set(most 3500000)  # as far above the 3.33 MB by Clang 14 as 3 MB is above the 2.85 MB by GCC 12, of the same sources
+  endif()
+  if(bytes GREATER most)
+    message(FATAL_ERROR "${LIBRARY} has ${bytes} bytes stripped, expected at most ${most}: what made it grow")
   endif()
 endif()
