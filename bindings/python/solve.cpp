@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,29 +38,55 @@ namespace nb = nanobind;
 namespace lockstep::python {
 namespace {
 
+constexpr const char *kNumber = "a number", *kText = "a name as text", *kYesOrNo = "True or False";
+
+// What an override was, as messages about the text of a problem file say it.
+std::string override_text(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return "\"" + nb::cast<std::string>(value) + "\"";
+  const bool is_brief = value.is_none() || PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr());
+  return nb::cast<std::string>(is_brief ? nb::repr(value) : nb::borrow<nb::str>(nb::type_name(value.type())));
+}
+
+// For one who wrote a number as text.
+std::string remedy_for_number(nb::handle value) {
+  if (!nb::isinstance<nb::str>(value)) return {};
+  const nb::object number = nb::steal(PyFloat_FromString(value.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    return {};
+  }
+  return "write " + nb::cast<std::string>(value) + " without quotes";
+}
+
 template <class T>
-std::optional<T> override_of(const nb::dict& given, const char* name) {
+std::optional<T> override_of(const nb::dict& given, const char* name, const char* expected) {
   if (!given.contains(name)) return std::nullopt;
-  return nb::cast<T>(given[name]);
+  const nb::object value = given[name];
+  T read{};
+  const bool is_misread = !std::is_same_v<T, bool> && PyBool_Check(value.ptr());  // as a number
+  if (!is_misread && nb::try_cast(value, read)) return read;
+  const std::string remedy = std::is_same_v<T, double> ? remedy_for_number(value) : std::string();
+  throw Error(ErrorKind::invalid_argument, {name, override_text(value), expected, remedy});
 }
 
 cli::ProblemOverrides overrides_of(const nb::dict& given) {
   cli::ProblemOverrides overrides;
-  overrides.output = override_of<std::filesystem::path>(given, "output");
-  overrides.trajectories = override_of<std::size_t>(given, "trajectories");
-  overrides.seed = override_of<std::uint64_t>(given, "seed");
-  overrides.method = override_of<std::string>(given, "method");
-  overrides.rtol = override_of<double>(given, "rtol");
-  overrides.atol = override_of<std::vector<double>>(given, "atol").value_or(std::vector<double>{});
-  overrides.dt = override_of<double>(given, "dt");
-  overrides.precision = override_of<std::string>(given, "precision");
-  overrides.matrix_precision = override_of<std::string>(given, "matrix_precision");
-  overrides.threads = override_of<int>(given, "threads");
-  overrides.cpu_target = override_of<std::string>(given, "cpu_target");
-  overrides.device = override_of<std::string>(given, "device");
-  overrides.engine = override_of<std::string>(given, "engine");
-  overrides.guard = override_of<std::string>(given, "guard");
-  overrides.overwrite = override_of<bool>(given, "overwrite").value_or(false);
+  overrides.output = override_of<std::filesystem::path>(given, "output", "the path of a file");
+  overrides.trajectories = override_of<std::size_t>(given, "trajectories", "an integer of 1 or more, of 64 bits");
+  overrides.seed = override_of<std::uint64_t>(given, "seed", "an integer of 0 or more, of 64 bits");
+  overrides.method = override_of<std::string>(given, "method", kText);
+  overrides.rtol = override_of<double>(given, "rtol", kNumber);
+  overrides.atol = override_of<std::vector<double>>(given, "atol", "a number, or a list of one for each component")
+                       .value_or(std::vector<double>{});
+  overrides.dt = override_of<double>(given, "dt", kNumber);
+  overrides.precision = override_of<std::string>(given, "precision", kText);
+  overrides.matrix_precision = override_of<std::string>(given, "matrix_precision", kText);
+  overrides.threads = override_of<int>(given, "threads", "a number of threads up to 4096, or 0 for all");
+  overrides.cpu_target = override_of<std::string>(given, "cpu_target", kText);
+  overrides.device = override_of<std::string>(given, "device", kText);
+  overrides.engine = override_of<std::string>(given, "engine", kText);
+  overrides.guard = override_of<std::string>(given, "guard", kText);
+  overrides.overwrite = override_of<bool>(given, "overwrite", kYesOrNo).value_or(false);
   return overrides;
 }
 
@@ -177,7 +204,7 @@ nb::tuple solve(const std::string& text, const std::optional<std::filesystem::pa
       [&] {
         cli::ProblemFile file = path ? cli::read_problem_file(*path) : parse_arguments(text);
         cli::apply(overrides_of(overrides), file);
-        if (path && !override_of<bool>(overrides, "file").value_or(true)) file.output.file.reset();
+        if (path && !override_of<bool>(overrides, "file", kYesOrNo).value_or(true)) file.output.file.reset();
         if (file.output.file) {
           cli::refuse_to_replace(file.output.file->value, cli::input_files(file));
           cli::require_result_name(file.output.file->value, file.output.file->where);

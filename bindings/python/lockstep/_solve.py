@@ -221,7 +221,9 @@ def solve(
         overrides = {name: value for name, value in run.items() if value is not None}
         if "atol" in overrides:
             overrides["atol"] = _listed("atol", atol)
-        overrides.update(overwrite=overwrite, file=output is not None)
+        if overwrite is not None:
+            overrides["overwrite"] = bool(overwrite) if isinstance(overwrite, np.bool_) else overwrite
+        overrides["file"] = output is not None
         if output is not None:
             overrides["output"] = output
         command = f"lockstep.solve({os.fspath(problem)!r})"

@@ -9,6 +9,12 @@ import pytest
 import lockstep
 
 
+def problem_file(folder):
+    path = folder / "lorenz.toml"
+    path.write_text('[rhs]\nsystem = "lorenz"\n[time]\nspan = [0, 1]\n[ensemble]\ninitial_state = [1, 0, 0]\n')
+    return path
+
+
 def test_a_parameter_that_is_no_number_is_named():
     with pytest.raises(lockstep.WrongType, match=r"^parameters.beta: found '8/3', expected a number; write 8/3 in Python$"):
         lockstep.equations({"x": "-beta * x"}, parameters={"beta": "8/3"})
@@ -108,3 +114,33 @@ def test_long_columns_are_not_written_as_text(tmp_path):
         given = again([1.0, 0, 1])
         np.testing.assert_array_equal(given.parameters[:, 1], rho[:3])
         np.testing.assert_array_equal(given.initial_state, [[1.0, 0, 1]] * 3)
+
+
+@pytest.mark.parametrize("name, value, said", [
+    ("rtol", "1e-5", 'found "1e-5", expected a number; write 1e-5 without quotes'),
+    ("rtol", "small", 'found "small", expected a number'),
+    ("rtol", True, "found True, expected a number"),
+    ("dt", [0.1], "found list, expected a number"),
+    ("seed", -3, "found -3, expected an integer of 0 or more, of 64 bits"),
+    ("trajectories", -1, "found -1, expected an integer of 1 or more, of 64 bits"),
+    ("trajectories", 2**70, f"found {2**70}, expected an integer of 1 or more, of 64 bits"),
+    ("threads", 2**40, f"found {2**40}, expected a number of threads up to 4096, or 0 for all"),
+    ("device", 0, "found 0, expected a name as text"),
+    ("guard", 3, "found 3, expected a name as text"),
+    ("engine", 1, "found 1, expected a name as text"),
+    ("cpu_target", 1, "found 1, expected a name as text"),
+    ("matrix_precision", 1, "found 1, expected a name as text"),
+    ("overwrite", 1, "found 1, expected True or False"),
+])
+def test_what_overrides_a_problem_file_is_refused_by_name(tmp_path, name, value, said):
+    with pytest.raises(lockstep.InvalidArgument) as caught:
+        lockstep.solve(problem_file(tmp_path), **{name: value})
+    assert str(caught.value) == f"{name}: {said}" and caught.value.field == name
+
+
+def test_overwrite_beside_a_problem_file_may_be_none_or_of_numpy(tmp_path):
+    problem, output = problem_file(tmp_path), tmp_path / "r.h5"
+    lockstep.solve(problem, output=output, overwrite=None)
+    with pytest.raises(lockstep.FileError):
+        lockstep.solve(problem, output=output, overwrite=None)
+    assert lockstep.solve(problem, output=output, overwrite=np.bool_(True)).path == output
