@@ -399,7 +399,8 @@ precision : "f32" or "f64", optional
           },
           "What it computes, one line for each operation.")
       .def_prop_ro(
-          "parameter_count", [](const Net& net) { return net.model().parameter_count(); }, "Weights and biases.")
+          "parameter_count", [](const Net& net) { return net.model().parameter_count(); },
+          "How many ``weights`` there are, with the scales and shifts of layer normalisations.")
       .def_prop_ro(
           "digest", [](const Net& net) { return net.model().digest(); },
           "32 hexadecimal digits over all that decides the outputs.")

@@ -1,6 +1,5 @@
 #include "lockstep/nn/model.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -134,8 +133,7 @@ std::size_t Model::parameter_count() const {
   std::size_t count = 0;
   for (const Node& node : nodes) {
     if (const auto* dense = std::get_if<Dense>(&node.operation)) {
-      const bool has_bias = std::ranges::any_of(dense->bias, [](auto number) { return number != 0; });
-      count += dense->weights.size() + (has_bias ? dense->bias.size() : 0);
+      count += dense->weights.size() + dense->bias.size();
     }
     if (const auto* normalise = std::get_if<LayerNormalise>(&node.operation)) {
       count += normalise->scale.size() + normalise->shift.size();

@@ -75,7 +75,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     >>> import lockstep, numpy as np
     >>> net = lockstep.mlp([np.eye(2), [[1.0, -1.0]]], activations="relu")
     >>> net
-    <lockstep.Model net: 2-2-1 relu, 6 parameters, float64
+    <lockstep.Model net: 2-2-1 relu, 9 parameters, float64
       in  x[2]
       out y[1]>
     >>> net(np.array([3.0, -1.0]))

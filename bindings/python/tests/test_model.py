@@ -430,3 +430,11 @@ def test_labels_that_a_file_has_beside_its_probabilities_are_warned_of(testdata)
 def test_a_model_without_weights_is_described_without_their_type():
     assert "no weights" in repr(lockstep.equations({"x": "-x"}))
     assert "float" not in repr(lockstep.equations({"x": "-x"}))
+
+
+def test_as_many_parameters_are_told_as_there_are_weights():
+    net = lockstep.mlp([np.ones((4, 2)), np.ones((2, 4))], [np.zeros(4), np.zeros(2)], "tanh")
+    assert len(net.weights) == net.parameter_count == 22
+    assert repr(net).startswith("<lockstep.Model net: 2-4-2 tanh, 22 parameters, float64\n")
+    twice = lockstep.equations({"x": "net(x, v)[0]", "v": "net(x, v)[1] + net(v, x)[0]"}, models={"net": net})
+    assert len(twice.weights) == 44 and ", 44 weights, float64\n" in repr(twice)

@@ -167,7 +167,7 @@ def test_messages_say_what_was_given():
     refused(lambda: lockstep.validate(solve(), 3), "b: found int, expected a Solution, or the path of a result file",
             error=lockstep.WrongType)
     assert repr(OSCILLATOR).startswith("<lockstep.Model equations: ") and ", no weights\n" in repr(OSCILLATOR)
-    assert ", 3 parameters, float64\n" in repr(lockstep.mlp([np.eye(2)[:1], [[1.0]]]))
+    assert ", 5 parameters, float64\n" in repr(lockstep.mlp([np.eye(2)[:1], [[1.0]]]))
     assert ", 5 parameters, float64\n" in repr(lockstep.mlp([np.eye(2)[:1], [[1.0]]], [[0.5], [2.0]]))
 
 
