@@ -6,7 +6,7 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kRemedy = "add to = { v = \"-0.9 * v\" }";
+constexpr const char* kRemedy = "add to = { v = \"-0.9 * v\" }, or to = {} where nothing changes";
 
 ResetSection read_table(const TomlValue& table) {
   if (!table.is_table()) throw table.error(table.describe(), "a table with component and to");
@@ -15,7 +15,6 @@ ResetSection read_table(const TomlValue& table) {
   const TomlValue* to = table.find("to");
   if (to == nullptr) throw table.error("no new state", "what components become", kRemedy);
   section.to = expressions_of(*to);
-  if (section.to.empty()) throw to->error("no components", "what at least one of them becomes", kRemedy);
   return section;
 }
 

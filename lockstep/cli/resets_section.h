@@ -12,7 +12,7 @@ namespace lockstep::cli {
 // One of the tables.
 struct ResetSection {
   EventSection event;
-  std::vector<nn::Equation> to;  // components by name, and what they become; others keep theirs
+  std::vector<nn::Equation> to;  // components by name, and what they become; others keep theirs, all where it is empty
 };
 
 // Throws Error (invalid_argument) naming file, line and key.

@@ -86,6 +86,7 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs) {
     states[changed_component(becomes, rhs)] = becomes;
     text += (text.empty() ? "" : ", ") + becomes.name + " = " + one_line(becomes.text);
   }
+  if (text.empty()) text = "no change";
   const nn::Model model = nn::expressions(states, rhs.names);
   MadeEvent event = make_event(section.event, rhs);
   const std::string where = text_of(section.event, event.form, rhs);

@@ -154,7 +154,7 @@ std::string resets_as_tables(const TrainingFile& file) {
   for (const ResetSection& reset : file.resets) {
     try {
       if (file.ode->equations && reset.event.function) nn::expression(*reset.event.function, names);
-      if (file.ode->equations) nn::expressions(reset.to, names);
+      if (file.ode->equations && !reset.to.empty()) nn::expressions(reset.to, names);
       text += table_of(reset);
     } catch (const Error& error) {
       text += "\n# to be added, in the names of components and parameters: one of [[resets]]; " +

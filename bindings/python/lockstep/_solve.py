@@ -129,7 +129,7 @@ def solve(
         States that change where an event happens, and go on:
         ``{"component": "x", "direction": "falling", "to": {"x": 0, "v": "-0.9 * v"}}``. ``to`` has components by name,
         and what they become: numbers, or expressions of the state before, parameters, ``t`` and what a model of
-        ``equations()`` defines and calls; the others keep theirs.
+        ``equations()`` defines and calls; the others keep theirs, all with ``{}``, which records crossings alone.
         In place of ``component`` and ``value`` (0) a ``function``, as of an event. Save points at that time hold the
         state before it. With each trajectory's own adaptive steps, on the CPU.
     keep_events : bool

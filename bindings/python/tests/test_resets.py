@@ -114,7 +114,6 @@ def test_files_keep_them(tmp_path):
     ([GROUND, "x"], "resets", "list of them"),
     ({}, "resets[0]", "no component"),
     ({"component": "x"}, "resets[0]", "no new state.*to"),
-    ({"component": "x", "to": {}}, "resets[0].to", "no components"),
     ({"component": "x", "to": {"y": 1}}, "resets[0].to.y", "one of x, v, bounces, last"),
     ({"component": "y", "to": {"x": 1}}, "resets[0].component", "one of x, v, bounces, last"),
     ([GROUND, {"component": "x", "to": {"v": "-w"}}], "resets[1].to.v", "column 2"),
@@ -230,3 +229,39 @@ precision = "f64"
 def saved(model, path):
     model.save(path)
     return path
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("direction, first, apart", [("falling", 0.5, 2), ("rising", 1.5, 2), ("either", 0.5, 1)])
+def test_one_that_changes_nothing_records_crossings(precision, direction, first, apart):
+    circle = lockstep.equations({"x": "v", "v": "-x"})
+    solved = [lockstep.solve(circle, [[1, 0], [2, 0]], (0, 50), 6, resets={"component": "x", "direction": direction, "to": to},
+                             keep_events=True, precision=precision) for to in ({}, {"x": "x"})]
+    assert np.array_equal(solved[0].state, solved[1].state)
+    times = np.arange(first * np.pi, 50, apart * np.pi)  # of cos t
+    for i in (0, 1):
+        assert np.array_equal(solved[0].events[i], solved[1].events[i]) and len(solved[0].events[i]) == len(times)
+        # The solve's tolerance is 1e-6 a step, some 300 of them.
+        np.testing.assert_allclose(solved[0].events[i], times, atol=1e-3)
+    assert solved[0].end_time.tolist() == [50, 50]
+    assert solved[0].attributes["resets"].startswith("1 reset: no change where x ")
+
+
+def test_files_keep_what_changes_nothing(tmp_path):
+    (tmp_path / "p.toml").write_text(
+        '[rhs.equations]\nx = "v"\nv = "-x"\n[ensemble]\ninitial_state = [1, 0]\n[time]\nspan = [0, 50]\nsave = 5\n'
+        '[[resets]]\nfunction = "x - v"\nto = {}\n[output]\nevents = true\n')
+    solution = lockstep.solve(tmp_path / "p.toml", precision="f64", output=tmp_path / "p.h5")
+    assert np.array_equal(lockstep.read(tmp_path / "p.h5").events[0], solution.events[0]) and len(solution.events[0]) == 16
+    assert lockstep.validate(tmp_path / "p.h5", solution).same_bits
+    again = lockstep.solve(tmp_path / "p.toml", precision="f64")
+    gradients = again.vjp(end_state=[[1.0, 0.0]])  # x(50) = x0 cos 50 + v0 sin 50
+    np.testing.assert_allclose(gradients.u0, [[np.cos(50), np.sin(50)]], atol=1e-3)  # as above
+
+
+def test_a_training_takes_what_changes_nothing():
+    t = np.linspace(0, 4, 41)
+    u = np.stack([np.cos(1.2 * t), -1.2 * np.sin(1.2 * t)], 1)
+    training = lockstep.train(t=t, u=u, equations={"x": "v", "v": "-k * x"}, parameters={"k": {"start": 1}},
+                              resets={"component": "x", "to": {}}, precision="f64")
+    assert abs(training.parameters["k"] - 1.44) < 1e-4
