@@ -28,7 +28,8 @@ cli::EnsembleValues named_values(const Given& given, const char* name) {
     for (std::size_t row = 0; row < given.rows; ++row) values[row] = given.values[row * given.columns + column];
     Values numbers{Values::Shared{std::move(values)}, std::string(name) + "." + given.names[column]};
     if (given.dimensions == 2) {
-      numbers.source = Values::Rows{std::move(std::get<Values::Shared>(numbers.source).row), given.rows, 1};
+      numbers.source =
+          Values::Rows{std::move(std::get<Values::Shared>(numbers.source).row), given.rows, 1, false, true};
     }
     named.names.push_back(given.names[column]);
     named.columns.push_back(std::move(numbers));
@@ -43,7 +44,7 @@ std::optional<cli::EnsembleValues> ensemble_values(std::optional<Given>& given, 
   auto& [dimensions, rows, columns, values, names] = *given;
   if (!names.empty() && (dimensions == 1 || dimensions == 2)) return named_values(*given, name);
   if (dimensions == 1) return Values{Values::Shared{std::move(values)}, name};
-  if (dimensions == 2) return Values{Values::Rows{std::move(values), rows, columns}, name};
+  if (dimensions == 2) return Values{Values::Rows{std::move(values), rows, columns, false, true}, name};
   throw Error(ErrorKind::invalid_argument,
               {name, std::to_string(dimensions) + " dimensions", "one, shared by all trajectories, or two", {}});
 }

@@ -197,7 +197,7 @@ class Drawing {
     }
     std::size_t rows = 1;
     for (std::size_t column = 0; column < width_; ++column) {
-      if (drawn[column].values.empty()) {
+      if (drawn[column].values.empty() && drawn[column].rows > 0) {
         if (columns_.defaults.empty() || !columns_.defaults[column]) {
           throw Error(ErrorKind::invalid_argument, {where,
                                                     "no value for " + columns_.names[column],
@@ -208,6 +208,7 @@ class Drawing {
       }
       rows = std::max(rows, drawn[column].rows);
     }
+    if (std::ranges::any_of(drawn, [](const EnsembleMatrix& column) { return column.rows == 0; })) return {{}, 0};
     EnsembleMatrix matrix{std::vector<double>(rows * width_), rows};
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < width_; ++column) {
@@ -282,6 +283,13 @@ std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
     }
   }
   return listed;
+}
+
+bool list_nothing(const EnsembleValues& values) {
+  if (const auto* named = std::get_if<Values::Named>(&values.source))
+    return std::ranges::any_of(named->columns, &list_nothing);
+  const auto* rows = std::get_if<Values::Rows>(&values.source);
+  return rows != nullptr && rows->may_be_none && rows->rows == 0;
 }
 
 std::string where_spread(const EnsembleValues& values) {

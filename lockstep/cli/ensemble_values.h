@@ -31,6 +31,7 @@ struct EnsembleValues {
     std::size_t rows = 0;
     std::size_t columns = 0;
     bool by_matlab = false;
+    bool may_be_none = false;  // of an array in memory, of which a filter may leave no row
   };
   // Vectors hold a number a column, or one for all columns.
   struct Normal {
@@ -104,6 +105,9 @@ std::vector<std::filesystem::path> files_of(const EnsembleValues& values);
 // How many trajectories the values list, if they do; ensemble_files.h reads what lies in files first. Throws Error
 // (invalid_argument) where columns list different numbers.
 std::optional<std::size_t> listed_rows(const EnsembleValues& values);
+
+// Whether they are rows of which there may be none, and there is none.
+bool list_nothing(const EnsembleValues& values);
 
 // Where values are spread evenly over all trajectories, whose number they do not say; empty: nowhere.
 std::string where_spread(const EnsembleValues& values);

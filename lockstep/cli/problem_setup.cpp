@@ -67,6 +67,9 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) 
   }
   if (listed > 0) return listed;
   for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
+    if (*source && list_nothing(**source)) return 0;
+  }
+  for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
     const std::string where = *source ? where_spread(**source) : std::string();
     if (!where.empty()) {
       refuse(where, "a range to spread over trajectories, whose number nothing says", "how many",
@@ -101,6 +104,7 @@ void draw_initial_states(const ProblemFile& file, const Sources& sources, const 
     refuse(file.path.string() + ": ensemble.initial_state", "nothing", "the state each trajectory starts from",
            "add initial_state = [1, 0, 0] to [ensemble]");
   }
+  if (trajectories == 0) states.values.clear();
   if (states.rows == 1 && trajectories > 1) {
     const std::vector<double> row = states.values;
     states.values.reserve(row.size() * trajectories);

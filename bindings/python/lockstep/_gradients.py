@@ -69,6 +69,8 @@ _FAILED = ("step_too_small", "not_finite", "too_many_steps", "cancelled")
 def _warn_of_failed(solution: Any, slopes: Sequence[Optional[Array]]) -> None:
     """States that trajectories which failed never came to, and their ends, count nothing."""
     status = np.asarray(solution.status)
+    if len(status) == 0:
+        return
     asked = np.zeros(len(status), bool)
     of_states, *of_ends = slopes
     if of_states is not None:

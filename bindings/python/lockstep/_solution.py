@@ -379,7 +379,8 @@ class Solution:
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Writes a solution in memory to a result file (docs/files.md), as ``solve(output=...)`` does. Raises FileError
         where one exists."""
-        _lockstep.save_solution(self._solve_behind("one in memory", "copy the file"), Path(path), overwrite)
+        _lockstep.save_solution(self._solve_behind("one in memory", "copy the file; to_xarray().to_netcdf(path) writes a part"),
+                                Path(path), overwrite)
 
     def to_xarray(self) -> xarray.Dataset:
         """The solution as an xarray.Dataset: what ``xarray.open_dataset(..., decode_times=False)`` makes of its file, but
@@ -458,8 +459,10 @@ def _indices(name: str, wanted: slice, size: int) -> list[int]:
         raise of_kind("type", f"{name}: found {type(wanted).__name__}, expected a slice such as slice(0, 100)", name,
                       type(wanted).__name__, "a slice such as slice(0, 100)", "")
     indices = range(*wanted.indices(size))
-    if indices.step < 1 or (len(indices) == 0 and size > 0):  # of no save points all is none
-        expected = f"a slice that steps forward and is not empty, of {size}"
+    may_be_empty = name == "trajectories" or size == 0
+    is_beyond = isinstance(wanted.start, int) and wanted.start > size
+    if indices.step < 1 or (len(indices) == 0 and (is_beyond or not may_be_empty)):
+        expected = "a slice that steps forward and " + (f"begins within {size}" if may_be_empty else f"is not empty, of {size}")
         raise of_kind("invalid_argument", f"{name}: found {wanted}, expected {expected}", name, str(wanted), expected,
                       "")
     return [indices.start, len(indices), indices.step]

@@ -263,6 +263,8 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
         raise refused("event", "an empty dict", "the component that triggers it, or a function",
                       'give {"component": "x"}, or "x^2 + y^2 - 1"')
+    if isinstance(parameters, Mapping) and not parameters:  # the defaults
+        parameters = None
     listed_resets = _listed_resets(resets)
     arrays: dict[str, Any] = {}
     ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}

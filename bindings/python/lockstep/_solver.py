@@ -79,9 +79,9 @@ class Solver:
                 raise of_kind("type", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected, remedy)
         _unknown.refuse(Solver, others, "problem", ("u0", "parameters"))
         if isinstance(u0, Mapping):
-            u0 = self._by_name("u0", u0)
+            u0 = self._by_name("u0", u0) if u0 else None
         if isinstance(parameters, Mapping):
-            parameters = self._by_name("parameters", parameters)
+            parameters = self._by_name("parameters", parameters) if parameters else None
         solved, stopped = self._prepared.solve(u0, parameters)
         return ended(Solution(solved=solved), stopped)
 

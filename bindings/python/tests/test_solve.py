@@ -535,3 +535,65 @@ def test_a_component_that_float32_holds_still_warns(tmp_path):
         warnings.simplefilter("error")
         lockstep.solve(slow, [300, 0], (0, 20), precision="f64")
         lockstep.solve(slow, [3, 0], (0, 20))
+
+
+OSCILLATOR = lockstep.equations({"x": "v", "v": "-k * x"}, parameters={"k": 1})
+
+
+def test_an_empty_dict_of_parameters_leaves_the_defaults():
+    expected = lockstep.solve(OSCILLATOR, [1, 0], (0, 1)).state
+    for parameters in ({}, None, {"k": 1}):
+        assert np.array_equal(lockstep.solve(OSCILLATOR, [1, 0], (0, 1), parameters=parameters).state, expected)
+        solver = lockstep.Solver(OSCILLATOR, [1, 0], (0, 1), parameters=parameters)
+        assert np.array_equal(solver(parameters={}).state, expected)
+    assert lockstep.Solver(OSCILLATOR, [1, 0], (0, 1), parameters=[2.0])(parameters={}).parameters.tolist() == [2]
+    assert lockstep.solve(lockstep.equations({"x": "-x"}), [1], (0, 1), parameters={}).status.tolist() == [0]
+    with pytest.raises(lockstep.InvalidArgument, match="^parameters: found no value for k"):
+        lockstep.solve(lockstep.equations({"x": "-k * x"}, parameters=["k"]), [1], (0, 1), parameters={})
+
+
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("options", [
+    {}, {"dt": 0.1}, {"control": "common"}, {"method": "rodas5p"}, {"parameters": np.zeros((0, 1))}, {"parameters": {"k": 2}},
+    {"parameters": {"k": {"normal": {"mean": 1, "std": 0.1}}}}, {"t_span": np.zeros((0, 2)), "save_at": None}, {"event": "x"},
+    {"impulses": {"time": 0.5, "component": "x", "change": 1}},
+    {"u0": [1, 0], "parameters": np.zeros((0, 1))}, {"u0": np.zeros((0, 2), np.dtype([("v", "f8"), ("x", "f8")]))[:, 0]}])
+def test_no_rows_are_no_trajectories(precision, options):
+    given = {"u0": np.zeros((0, 2)), "t_span": (0, 1), "save_at": 3, **options}
+    solution = lockstep.solve(OSCILLATOR, precision=precision, **given)
+    assert solution.state.shape == (0, 0 if given["save_at"] is None else 3, 2) and len(solution) == 0
+    assert solution.initial_state.shape == solution.end_state.shape == (0, 2)
+    assert solution.status.shape == solution.end_time.shape == (0,)
+
+
+def test_no_trajectories_have_files_derivatives_and_views(tmp_path):
+    solution = lockstep.solve(OSCILLATOR, np.zeros((0, 2)), (0, 1), save_at=3, precision="f64")
+    solution.save(tmp_path / "saved.h5")
+    lockstep.solve(OSCILLATOR, np.zeros((0, 2)), (0, 1), save_at=3, precision="f64", output=tmp_path / "none.h5")
+    for name in ("saved.h5", "none.h5"):
+        read = lockstep.read(tmp_path / name)
+        assert read.state.shape == (0, 3, 2) and read.start_time.shape == (0,) and read.time.tolist() == [0, 0.5, 1]
+    assert solution.vjp(np.zeros((0, 3, 2))).u0.shape == (0, 2)
+    assert solution.sensitivities().state_by_parameter.shape == (0, 3, 2, 1)
+    solver = lockstep.Solver(OSCILLATOR, [1, 0], (0, 1))
+    assert [len(solver(u0)) for u0 in (np.zeros((0, 2)), np.zeros((0, 2)), [1, 0], np.ones((3, 2)))] == [0, 0, 1, 3]
+
+
+def test_no_rows_where_some_are_expected_are_refused():
+    for options, said in (({"trajectories": 3}, "^u0: found 0 rows, expected at least 3, one for each trajectory"),
+                          ({"parameters": np.ones((3, 1))}, "^u0: found 0 rows, expected at least 3"),
+                          ({"u0": np.zeros((0, 3))}, "^u0: found 3 numbers, expected 2 numbers")):
+        with pytest.raises(lockstep.InvalidArgument, match=said):
+            lockstep.solve(OSCILLATOR, **{"u0": np.zeros((0, 2)), "t_span": (0, 1), **options})
+
+
+def test_no_trajectories_of_a_file_are_read(tmp_path):
+    resets = {"component": "x", "to": {}}
+    lockstep.solve(OSCILLATOR, np.eye(2), (0, 9), save_at=3, resets=resets, keep_events=True, output=tmp_path / "a.h5")
+    for part in (slice(0, 0), slice(2, 1), slice(2, 2), slice(0, 0, 2)):
+        solution = lockstep.read(tmp_path / "a.h5", trajectories=part)
+        assert solution.state.shape == (0, 3, 2) and len(solution.events) == 0 and len(solution.events.time) == 0
+        assert solution.initial_state.shape == (0, 2) and solution.start_time.shape == solution.status.shape == (0,)
+        assert "trajectory 0, time 3" in repr(solution)
+    with pytest.raises(lockstep.Unsupported, match="copy the file; to_xarray.*writes a part$"):
+        solution.save(tmp_path / "b.h5")
