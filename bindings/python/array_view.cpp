@@ -27,8 +27,26 @@ std::string attribute_text(nb::handle object, const char* name) {
   return text_of(nb::steal(value));
 }
 
+// Of what stands for numbers under jit, grad and vmap.
+bool is_traced_by_jax(nb::handle object) {
+  const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+  return attribute_text(type, "__module__").starts_with("jax") && attribute_text(type, "__name__").ends_with("Tracer");
+}
+
 [[noreturn]] void refuse_type(nb::handle object, const char* name, const std::string& remedy) {
+  if (is_traced_by_jax(object)) {
+    throw WrongType({name, "an array that JAX traces, which has no numbers yet", "an array of numbers",
+                     "call it by jax.pure_callback, as docs/python.md does"});
+  }
   throw WrongType({name, array_text(object), "an array of float32 or float64", remedy});
+}
+
+// A dtype that keeps all digits: numbers of Python and those of a dtype that is not known are float64.
+[[noreturn]] void refuse_to_convert(nb::handle object, const char* name) {
+  const std::string dtype = attribute_text(object, "dtype");
+  const bool is_single = dtype == "float32" || dtype == "Float32" || dtype == "float16";
+  refuse_type(object, name,
+              std::string("convert it with numpy.asarray(x, dtype=numpy.") + (is_single ? "float32)" : "float64)"));
 }
 
 // float32 and float64 of this machine's byte order; struct module's notation, which the buffer protocol uses.
@@ -130,7 +148,7 @@ bool ArrayView::take_buffer(nb::handle object, Access access, const char* name) 
     if (access == Access::write) {
       throw WrongType({name, array_text(object) + " that is read-only", "an array that can be written", "give a copy"});
     }
-    refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
+    refuse_to_convert(object, name);
   }
   holds_buffer_ = true;
   try {
@@ -157,9 +175,9 @@ void ArrayView::take_dlpack(nb::handle object, Access access, const char* name, 
   if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) {
     if (nb::hasattr(object, "columns")) {  // whose order a net would not know
       refuse_type(object, name,
-                  "choose columns in the order of the net's inputs, x[[\"a\", \"b\"]].to_numpy(\"float32\")");
+                  "choose columns in the order of the net's inputs, x[[\"a\", \"b\"]].to_numpy(\"float64\")");
     }
-    refuse_type(object, name, "convert it with numpy.asarray(x, dtype=numpy.float32)");
+    refuse_to_convert(object, name);
   }
   refuse_negative(object, name);
   const nb::object place = object.attr("__dlpack_device__")();

@@ -324,7 +324,8 @@ nb::object Net::call(nb::handle x, nb::handle out, int threads) {
 }
 
 void bind_model(nb::module_& module) {
-  nb::class_<Net> model(module, "Model", "A trained net: call it on arrays. Made by load(), train() and mlp().");
+  nb::class_<Net> model(module, "Model", nb::is_weak_referenceable(),  // as jax.jit() needs it
+                        "A trained net: call it on arrays. Made by load(), train() and mlp().");
   model
       .def("__call__", &Net::call, nb::arg("x").none(), nb::arg("out") = nb::none(), nb::arg("threads") = 1,
            nb::sig("def __call__(self, x: typing.Any, out: typing.Any = None, threads: int = 1) -> typing.Any"),

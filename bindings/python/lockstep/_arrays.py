@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Set
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -37,12 +38,24 @@ def real_numbers(name: str, value: Any) -> Array:
                           "call it by jax.pure_callback, as docs/python.md does", kind="type") from error
         raise of_kind("type", f"{name}: {error}", name, type(value).__name__, "an array of numbers", "") from error
     if array.dtype.kind not in "iuf":
+        if array.ndim == 0 and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+            is_ordered = not isinstance(value, Set)
+            raise refused(name, type(value).__name__, "an array of numbers",
+                          f"make a list of it: list({name})" if is_ordered else "give a list, which has an order", kind="type")
         remedy = (f"divide by a unit: ({name} - {name}[0]) / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "M" else
                   f"divide by a unit: {name} / numpy.timedelta64(1, \"h\")" if array.dtype.kind == "m" else
-                  f"convert it: numpy.asarray({name}, float)" if array.dtype.kind in "OSUb" else "")
+                  f"convert it: numpy.asarray({name}, float)" if array.dtype.kind in "OSUb" and _is_convertible(value) else "")
         raise of_kind("type", f"{name}: found dtype {array.dtype}, expected real numbers" + (remedy and f"; {remedy}"),
                       name, str(array.dtype), "real numbers", remedy)
     return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _is_convertible(value: Any) -> bool:
+    try:
+        np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def column(value: Any) -> Optional[Array]:

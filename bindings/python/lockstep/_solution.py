@@ -6,7 +6,7 @@ import copy
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
@@ -301,6 +301,16 @@ class Solution:
             raise of_kind("invalid_argument", f"component: found {component!r}, expected one of {self.component_names}",
                           "component", repr(component), f"one of {self.component_names}", "")
         return self.state[:, :, self.component_names.index(component)]
+
+    def __contains__(self, component: Any) -> bool:
+        """Whether it has states of a component of this name."""
+        return isinstance(component, str) and component in self.component_names
+
+    def __iter__(self) -> Iterator[Any]:
+        """Refused: names of components and trajectories are both what one may mean."""
+        raise refused("solution", "an iteration over it", "one over what it holds",
+                      "component_names are the keys of solution[name], and solution.state has a row for each trajectory",
+                      kind="type")
 
     def __len__(self) -> int:
         """The number of trajectories."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import of_kind
+from ._unknown import PLACES
+from .errors import of_kind, refused
 
 
 def _text(value: str) -> str:
@@ -47,7 +48,7 @@ def _value(value: Any, name: str) -> str:
     if isinstance(value, (str, os.PathLike)):
         return _text(os.fspath(value))
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_text(str(key))} = {_value(item, name)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_text(str(key))} = {_value(item, f'{name}.{key}')}" for key, item in value.items()) + " }"
     if isinstance(value, np.ndarray):
         value = value.tolist()
         return _value(value, name)
@@ -55,9 +56,9 @@ def _value(value: Any, name: str) -> str:
         return _value(np.asarray(value).tolist(), name)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item, name) for item in value) + "]"
-    found = type(value).__name__
-    raise of_kind("type", f"{name}: found {found}, expected a number, text, list or dict", name, found,
-                  "a number, text, list or dict", "")
+    is_number = hasattr(value, "__float__") and np.ndim(value) == 0  # a decimal.Decimal, a fractions.Fraction
+    raise refused(name, "None" if value is None else type(value).__name__, "a number, text, list or dict",
+                  "convert it with float()" if is_number else "", kind="type")
 
 
 def path(section: str, name: str) -> str:
@@ -71,7 +72,8 @@ def write(sections: Mapping[str, Any]) -> str:
     for section, content in sections.items():
         tables = content if isinstance(content, list) else [content]
         for table in tables:
-            entries = [f"{key} = {_value(value, key)}" for key, value in table.items() if value is not None]
+            entries = [f"{key} = {_value(value, PLACES['problem'].get((section, key), key))}"
+                       for key, value in table.items() if value is not None]
             if not entries and tables is not content:
                 continue
             lines.append(f"[[{section}]]" if tables is content else f"[{section}]")

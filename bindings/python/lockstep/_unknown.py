@@ -12,7 +12,7 @@ from .errors import Error, of_kind, refused
 
 _FIRST = "give it first, problem: a Model, the name of a system, or lockstep.equations({...})"
 # Places in files, which the words of other programs are known by, as arguments.
-_PLACES = {
+PLACES = {
     "problem": {("ensemble", "initial_state"): "u0", ("time", "span"): "t_span", ("time", "save"): "save_at",
                 ("time", "unit"): "time_unit", ("method", "name"): "method", ("output", "file"): "output",
                 ("output", "events"): "keep_events", ("method", ""): "method", ("time", ""): "t_span",
@@ -55,7 +55,7 @@ def refuse(function: Callable[..., Any], given: Mapping[str, Any], kind: str, mo
     """Raises for the first argument of `given`. `kind`: "problem", "training", or "" of others; `more`: arguments beside those of its
     signature."""
     for name in given:
-        raise _error(function.__name__, name, [*_arguments(function), *more], kind)
+        raise _error(function.__qualname__, name, [*_arguments(function), *more], kind)
 
 
 def _arguments(function: Callable[..., Any]) -> list[str]:
@@ -64,7 +64,7 @@ def _arguments(function: Callable[..., Any]) -> list[str]:
 
 def _error(function: str, name: str, known: list[str], kind: str) -> Error:
     remedy = _remedy(name, known, kind) or f"help(lockstep.{function}) lists them"
-    found, expected = f"an argument that {function}() does not take", "one of its own"
+    found, expected = f"an argument that {function.rpartition('.')[2]}() does not take", "one of its own"
     return of_kind("type", f"{name}: found {found}, expected {expected}; {remedy}", name, found, expected, remedy)
 
 
@@ -85,7 +85,7 @@ def _remedy(name: str, known: list[str], kind: str) -> str:
         if place == ("time", "save") or place == ("time", "span"):
             return "write t="
     if place is not None:
-        argument = _PLACES.get(kind, {}).get(place, place[1] or place[0])
+        argument = PLACES.get(kind, {}).get(place, place[1] or place[0])
         if argument in known:
             return f"write {argument}=" + (_IN_ITERATIONS if kind == "training" and "epoch" in name else "")
     return _did_you_mean(name, known)

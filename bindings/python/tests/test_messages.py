@@ -1,5 +1,8 @@
 """What is said of arguments that cannot be used: in Python's words, with what to do."""
 
+import weakref
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -298,3 +301,70 @@ def test_what_jax_traces_is_pointed_to_a_callback(oscillator):
     assert message(lambda: lockstep.solve(oscillator, Tracer(), (0, 1)), lockstep.Error) == (
         "u0: found an array that JAX traces, which has no numbers yet, expected an array of numbers; call it by jax.pure_callback, "
         "as docs/python.md does")
+
+
+def test_a_number_in_a_dict_is_named_with_its_key(oscillator):
+    for bad, said in ((np.nan, "found nan, expected a finite number"), (np.inf, "found inf, expected a finite number"),
+                      (None, "found None, expected a number, text, list or dict"),
+                      (range(3), "found range, expected a number, text, list or dict"),
+                      (1j, "found complex, expected a number, text, list or dict"),
+                      (Decimal("1"), "found Decimal, expected a number, text, list or dict; convert it with float()")):
+        for call, name in ((lambda: lockstep.solve(oscillator, [1, 0], (0, 1), parameters={"k": bad}), "parameters.k"),
+                           (lambda: lockstep.solve(oscillator, {"x": 1, "v": bad}, (0, 1)), "u0.v"),
+                           (lambda: lockstep.solve(oscillator, {"normal": {"mean": [1, 0], "std": bad}}, (0, 1)), "u0.normal.std")):
+            assert message(call, lockstep.Error) == f"{name}: {said}"
+    assert message(lambda: lockstep.train(t=TIMES, u=U, equations=EQUATIONS, parameters={"k": {"start": np.nan}})) == (
+        "parameters.k.start: found nan, expected a finite number")
+
+
+def test_what_is_no_list_is_said_to_become_one(oscillator):
+    for given, kind in ((iter([1.0, 0.0]), "list_iterator"), (map(float, "10"), "map"), ({"x": 1.0}.values(), "dict_values")):
+        assert message(lambda: lockstep.solve(oscillator, given, (0, 1)), lockstep.WrongType) == (
+            f"u0: found {kind}, expected an array of numbers; make a list of it: list(u0)")
+    assert message(lambda: lockstep.solve(oscillator, {1.0, 0.0}, (0, 1)), lockstep.WrongType) == (
+        "u0: found set, expected an array of numbers; give a list, which has an order")
+    assert message(lambda: lockstep.solve(oscillator, [{1.0, 0.0}], (0, 1)), lockstep.WrongType) == (
+        "u0: found dtype object, expected real numbers")
+    assert message(lambda: lockstep.solve(oscillator, ["1", "0"], (0, 1)), lockstep.WrongType).endswith(
+        "; convert it: numpy.asarray(u0, float)")
+
+
+def test_a_net_names_the_dtype_that_keeps_the_digits():
+    class Labelled:
+        def __init__(self, dtype):
+            self.dtype, self.shape = np.dtype(dtype), (2,)
+
+    net = lockstep.mlp([np.ones((1, 2))])
+    for given, kept in ((Labelled("float64"), "float64"), (Labelled("float32"), "float32"), (Labelled("int64"), "float64"),
+                        ([1.0, 2.0], "float64")):
+        assert message(lambda: net(given), lockstep.WrongType).endswith(
+            f"; convert it with numpy.asarray(x, dtype=numpy.{kept})")
+
+
+def test_a_net_points_what_jax_traces_to_a_callback():
+    class BatchTracer:
+        dtype, shape = np.dtype("float32"), (2,)
+
+    BatchTracer.__module__ = "jax._src.interpreters.batching"
+    net = lockstep.mlp([np.ones((1, 2))])
+    for call, name in ((net, "x"), (lambda x: net.jvp(x, x), "x"), (lambda x: net({"x": x}), 'x["x"]')):
+        assert message(lambda: call(BatchTracer()), lockstep.WrongType) == (
+            f"{name}: found an array that JAX traces, which has no numbers yet, expected an array of numbers; call it by "
+            "jax.pure_callback, as docs/python.md does")
+    assert weakref.ref(net)() is net  # which jax.jit(net) makes
+
+
+def test_help_is_asked_of_what_there_is(oscillator):
+    solution = lockstep.solve(oscillator, [1, 0], (0, 1))
+    for call, name in ((solution.vjp, "vjp"), (solution.sensitivities, "sensitivities"), (solution.save, "save")):
+        assert message(lambda: call(grad=1), lockstep.WrongType) == (
+            f"grad: found an argument that {name}() does not take, expected one of its own; help(lockstep.Solution.{name}) "
+            "lists them")
+
+
+def test_a_solution_has_components_and_is_not_gone_through(oscillator):
+    solution = lockstep.solve(oscillator, [[1, 0], [2, 0]], (0, 1))
+    assert "x" in solution and "v" in solution and "y" not in solution and 0 not in solution
+    assert message(lambda: list(solution), lockstep.WrongType) == (
+        "solution: found an iteration over it, expected one over what it holds; component_names are the keys of "
+        "solution[name], and solution.state has a row for each trajectory")
