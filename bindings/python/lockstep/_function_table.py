@@ -51,6 +51,8 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
     """
     if not isinstance(interpolation, str):
         raise refused("interpolation", type(interpolation).__name__, '"linear", "previous" or "pchip"', kind="type")
+    if not isinstance(input, str):
+        raise refused("input", type(input).__name__, "a name as text", kind="type")
     if values is None:
         at, values = _index_and_values(at)
     knots = _knots(at)

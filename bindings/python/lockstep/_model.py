@@ -32,7 +32,25 @@ def load(path: PathLike, activations: Union[str, Sequence[str]] = "") -> _lockst
     ------
     FileError, ModelError, Unsupported
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise refused("path", _kind_of(path), "the path of a model's file", kind="type")
     return _lockstep.load(path, ",".join(_names("activations", activations)))
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _require_text(field: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise refused(field, _kind_of(value), "a name as text", kind="type")
+
+
+def _require_names(what: str, names: Iterable[Any]) -> None:
+    """Refuses what is no text among the keys of a dict, or in a list of names."""
+    for name in names:
+        if not isinstance(name, str):
+            raise refused(what, f"{name!r} as a name", "names as text", kind="type")
 
 
 def _names(what: str, given: Any) -> list[str]:
@@ -81,6 +99,9 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     >>> net(np.array([3.0, -1.0]))
     array([3.])
     """
+    _require_text("name", name)
+    if not isinstance(weights, Iterable):
+        raise refused("weights", _kind_of(weights), "a list with an array for each layer, [output, input]", kind="type")
     weights = list(weights)
     matrices = [real_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
     held = "f32" if matrices and all(np.asarray(matrix).dtype == np.float32 for matrix in weights) else "f64"
@@ -130,11 +151,20 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
         raise of_kind("type", f"equations: found {type(equations).__name__}, expected a dict with a text for each component; "
                       'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x', "equations", type(equations).__name__,
                       "a dict with a text for each component", 'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x')
-    given = parameters.items() if isinstance(parameters, Mapping) else [(key, None) for key in parameters or ()]
-    values = [(key, None if value is None else _default(key, value)) for key, value in given]
+    if definitions is not None and not isinstance(definitions, Mapping):
+        raise refused("definitions", _kind_of(definitions), "a dict with a text for each name", kind="type")
+    if parameters is not None and not isinstance(parameters, Iterable):
+        raise refused("parameters", _kind_of(parameters), "a dict of numbers by name, or a list of names", kind="type")
+    names = [parameters] if isinstance(parameters, str) else list(() if parameters is None else parameters)
+    _require_text("name", name)
+    for what, keys in (("equations", equations), ("definitions", definitions or ()), ("parameters", names)):
+        _require_names(what, keys)
+    defaults = parameters if isinstance(parameters, Mapping) else {}
+    values = [(key, None if defaults.get(key) is None else _default(key, defaults[key])) for key in names]
     require_models(models)
     return _lockstep.equations([(key, str(text)) for key, text in equations.items()], values,
-                               list((definitions or {}).items()), list((models or {}).items()), name)
+                               [(key, str(text)) for key, text in (definitions or {}).items()],
+                               list((models or {}).items()), name)
 
 
 def require_models(models: Any, or_paths: bool = False) -> None:
@@ -142,6 +172,7 @@ def require_models(models: Any, or_paths: bool = False) -> None:
     if models is not None and not isinstance(models, Mapping):
         raise of_kind("type", f"models: found {type(models).__name__}, expected a dict of lockstep.Model", "models",
                       type(models).__name__, "a dict of lockstep.Model", "")
+    _require_names("models", models or ())
     for name, model in (models or {}).items():
         is_path = isinstance(model, (str, os.PathLike))
         if isinstance(model, _lockstep.Model) or (or_paths and is_path):

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _impulses, _lockstep, _toml, _unknown
 from ._arrays import Array, Named, real_numbers, whole
-from ._model import require_models
+from ._model import load, require_models
 from ._progress import shown
 from ._solution import PathLike
 from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt, _wrong_type
@@ -146,7 +146,7 @@ def train(
     hidden: Optional[Sequence[int]] = None,
     activation: Optional[str] = None,
     activations: Union[None, str, Sequence[str]] = None,
-    start: Optional[_lockstep.Model] = None,
+    start: Union[None, _lockstep.Model, PathLike] = None,
     name: str = "net",
     optimiser: Optional[str] = None,
     rate: Optional[float] = None,
@@ -160,7 +160,7 @@ def train(
     seed: Optional[int] = None,
     initialisation: Optional[str] = None,
     system: Optional[str] = None,
-    equations: Optional[Mapping[str, str]] = None,
+    equations: Union[None, Mapping[str, str], _lockstep.Model] = None,
     definitions: Optional[Mapping[str, str]] = None,
     parameters: Union[None, Sequence[float], Mapping[str, Any]] = None,
     models: Optional[Mapping[str, Union[_lockstep.Model, PathLike]]] = None,
@@ -221,14 +221,15 @@ def train(
         about the best net.
     hidden : sequence of int
         Widths of the hidden layers.
-    start : Model
-        A net to go on from, instead of ``hidden``.
+    start : Model or path-like
+        A net to go on from, instead of ``hidden``, or its file.
     equations, definitions : dict of str
         Of a neural ODE: the right-hand side as text, which calls the net, ``{"x": "v", "v": "-sin(x) + net(v)"}``.
         ``parameters`` is a dict then, in which ``{"start": 1}`` is to be found by the training (between bounds with
         ``"min"`` and ``"max"``, above 0 with ``"positive": True``; ``"unit"`` is for reports), and needs no net. So
         it is beside ``system``, the name of a built-in one. An array, ``{"T": [300, 310, 320]}``, is known: a number of
-        each trajectory, or beside ``trajectory`` of each row.
+        each trajectory, or beside ``trajectory`` of each row. ``equations`` may be what ``lockstep.equations()`` made,
+        with its definitions, models and values of parameters, before which those given here go.
     models : dict of Model
         Nets and tables (``lockstep.table``) that equations call and that are kept as they are. Adaptive steps end where
         a table of the time bends or jumps, and at ``stops`` (docs/problem_file.md, "Steps and knots").
@@ -317,6 +318,11 @@ def train(
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
         raise of_kind("invalid_argument", "data: expected x and y of a regression, or t and u of a neural ODE", "data",
                       "", "x and y of a regression, or t and u of a neural ODE", "")
+    start = _net_to_go_on_from("start", start)
+    texts, definitions, parameters, models = _taken_apart(equations, definitions, parameters, models)
+    if isinstance(parameters, Mapping) and not parameters:  # the defaults
+        parameters = None
+    _require_forms(texts, definitions, parameters, activations, nets, units)
     if starts is not None and not isinstance(starts, Mapping):
         raise _wrong_type("starts", starts, 'a dict of numbers or expressions of parameters: {"S": "1 - I0", "R": 0}')
     for_all = _number("sigma", sigma)
@@ -341,7 +347,7 @@ def train(
     else:
         if own_rows:
             raise refused("validation", "rows of their own beside trajectories", "the share of them to keep, 0.2")
-        known = (states if states is not None else list(equations) if equations is not None
+        known = (states if states is not None else list(texts) if texts is not None
                  else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
         arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start, starts or ())
         parameters, of_each = apart(parameters)
@@ -382,6 +388,7 @@ def train(
         sections["net"] = {"seed": seed}
         for called, table in nets.items():
             section = dict(table)
+            section["start"] = _net_to_go_on_from(f"nets.{called}.start", section.get("start"))
             if isinstance(section.get("hidden"), Iterable):
                 section["hidden"] = _widths(f"nets.{called}.hidden", section["hidden"])
             if section.get("start") is not None:
@@ -390,16 +397,16 @@ def train(
             sections[_toml.path("net", called)] = section
     elif not to_find or any(value is not None for value in net.values()):
         sections["net"] = {**net, "seed": seed, "name": name}
-    if not to_find and (equations is not None or system is not None):
-        _require_something_to_find(equations, definitions, system, parameters, net, nets)
+    if not to_find and (texts is not None or system is not None):
+        _require_something_to_find(texts, definitions, system, parameters, net, nets)
     sections |= {
         "data": data,
-        "ode": {"system": system, "parameters": None if equations is not None else parameters, "with_time": with_time,
+        "ode": {"system": system, "parameters": None if texts is not None else parameters, "with_time": with_time,
                 "failed": failed},
     }
-    if equations is not None:
+    if texts is not None:
         require_models(models, or_paths=True)
-        sections["rhs"] = {"equations": dict(equations), "definitions": definitions, "parameters": parameters,
+        sections["rhs"] = {"equations": dict(texts), "definitions": definitions, "parameters": parameters,
                            "models": None if models is None else
                            {key: value.name or key if isinstance(value, _lockstep.Model) else value
                             for key, value in models.items()}}
@@ -463,6 +470,58 @@ def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict
 
 def _widths(name: str, hidden: Iterable[Any]) -> list[Optional[int]]:
     return [whole(f"{name}[{i}]", width) for i, width in enumerate(hidden)]
+
+
+def _net_to_go_on_from(name: str, start: Any) -> Optional[_lockstep.Model]:
+    """The net, or that of a file."""
+    if start is None or isinstance(start, _lockstep.Model):
+        return start
+    if _is_path(start):
+        return load(start)
+    raise refused(name, type(start).__name__, "a lockstep.Model, or the path of its file",
+                  "lockstep.load() reads one, lockstep.mlp() makes one of numbers", kind="type")
+
+
+def _taken_apart(model: Any, definitions: Any, parameters: Any, models: Any) -> tuple[Any, ...]:
+    """Of a model what lockstep.equations() was given, and before it what is given beside."""
+    if not isinstance(model, _lockstep.Model):
+        return model, definitions, parameters, models
+    written = _lockstep.equations_of(model)
+    if written is None:
+        raise refused("equations", f"a Model, {model.name or 'net'}, whose text is not known",
+                      "a dict with a text for each component, or what lockstep.equations() made of one",
+                      'a net is called in them, {"x": "net(x)"} with models={"net": ...}', kind="type")
+    texts, values, own_definitions, own_models, _ = written
+    if parameters is None or isinstance(parameters, Mapping):
+        parameters = {**dict(values), **(parameters or {})}
+        for name, value in parameters.items():
+            if value is None:
+                raise refused(f"parameters.{name}", "no value, in the equations or beside them",
+                              'a number, or {"start": 1} where it is to be found', f'give parameters={{"{name}": 1}}')
+    if definitions is None or isinstance(definitions, Mapping):
+        definitions = {**dict(own_definitions), **(definitions or {})} or None
+    if models is None or isinstance(models, Mapping):
+        models = {**dict(own_models), **(models or {})} or None
+    return dict(texts), definitions, parameters, models
+
+
+def _require_forms(equations: Any, definitions: Any, parameters: Any, activations: Any, nets: Any, units: Any) -> None:
+    """Refuses what is no dict or list where one is meant."""
+    if equations is not None and not isinstance(equations, Mapping):
+        raise _wrong_type("equations", equations, 'a dict with a text for each component, {"x": "v", "v": "-sin(x)"}')
+    for name, value in (("definitions", definitions), ("units", units)):
+        if value is not None and not isinstance(value, Mapping):
+            raise _wrong_type(name, value, "a dict of texts by name")
+    names_alone = isinstance(parameters, (list, tuple)) and all(isinstance(one, str) for one in parameters)
+    if equations is not None and parameters is not None and not names_alone and not isinstance(parameters, Mapping):
+        raise _wrong_type("parameters", parameters, 'a dict by name, {"k": 1}, or {"k": {"start": 1}} to be found')
+    if activations is not None and not isinstance(activations, Iterable):
+        raise _wrong_type("activations", activations, "a list with a name for each layer")
+    if nets is not None and not isinstance(nets, Mapping):
+        raise _wrong_type("nets", nets, 'a dict of dicts by what equations call them, {"a": {"hidden": [8]}}')
+    for name, net in (nets or {}).items():
+        if not isinstance(net, Mapping):
+            raise _wrong_type(f"nets.{name}", net, 'a dict, {"hidden": [8]}')
 
 
 def _number(name: str, value: Any) -> Optional[float]:

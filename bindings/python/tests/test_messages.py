@@ -368,3 +368,32 @@ def test_a_solution_has_components_and_is_not_gone_through(oscillator):
     assert message(lambda: list(solution), lockstep.WrongType) == (
         "solution: found an iteration over it, expected one over what it holds; component_names are the keys of "
         "solution[name], and solution.state has a row for each trajectory")
+
+
+def test_a_training_says_which_form_an_argument_has(tmp_path):
+    given = dict(t=TIMES, u=U)
+    for call, said in (
+            (lambda: lockstep.train(x=TIMES, y=TIMES, start=3), "start: found int, expected a lockstep.Model, or the path of its file"),
+            (lambda: lockstep.train(**given, equations="x"), "equations: found str, expected a dict with a text for each component"),
+            (lambda: lockstep.train(**given, equations=lockstep.mlp([np.ones((2, 2))])),
+             "equations: found a Model, net, whose text is not known, expected a dict"),
+            (lambda: lockstep.train(**given, equations=EQUATIONS, definitions=["a"]), "definitions: found list, expected a dict"),
+            (lambda: lockstep.train(**given, equations=EQUATIONS, nets=["a"]), "nets: found list, expected a dict of dicts"),
+            (lambda: lockstep.train(**given, equations=EQUATIONS, nets={"a": [8]}), "nets.a: found list, expected a dict"),
+            (lambda: lockstep.train(**given, equations=EQUATIONS, parameters=np.array([])),
+             'parameters: found ndarray, expected a dict by name, {"k": 1}, or {"k": {"start": 1}}'),
+            (lambda: lockstep.train(**given, hidden=[2], activations=3), "activations: found int, expected a list with a name"),
+            (lambda: lockstep.train(**given, hidden=[2], units=["m"]), "units: found list, expected a dict of texts"),
+            (lambda: lockstep.load(None), "path: found None, expected the path of a model's file"),
+            (lambda: lockstep.equations({None: "1"}), "equations: found None as a name, expected names as text"),
+            (lambda: lockstep.equations(EQUATIONS, definitions=["k"]), "definitions: found list, expected a dict"),
+            (lambda: lockstep.equations(EQUATIONS, definitions={3: "1"}), "definitions: found 3 as a name, expected names as text"),
+            (lambda: lockstep.equations(EQUATIONS, parameters=3), "parameters: found int, expected a dict of numbers by name"),
+            (lambda: lockstep.equations(EQUATIONS, parameters=[3]), "parameters: found 3 as a name, expected names as text"),
+            (lambda: lockstep.equations(EQUATIONS, models={None: None}), "models: found None as a name, expected names as text"),
+            (lambda: lockstep.equations({"x": "1"}, name=None), "name: found None, expected a name as text"),
+            (lambda: lockstep.mlp([[[1.0]]], name=None), "name: found None, expected a name as text"),
+            (lambda: lockstep.mlp(None), "weights: found None, expected a list with an array for each layer"),
+            (lambda: lockstep.table([0, 1], [0, 1], input=3), "input: found int, expected a name as text")):
+        assert message(call, lockstep.WrongType).startswith(said)
+    assert [port["name"] for port in lockstep.equations({"x": "-rho * x"}, parameters="rho").inputs[1]["features"]] == ["rho"]

@@ -645,3 +645,31 @@ def test_trainings_from_rest_say_that_their_slopes_are_wrong():
             phases=[{"optimiser": "lbfgs", "iterations": 5}])
     assert not any("do not determine" in note for note in training.notes)
     assert not training.standard_errors
+
+
+def test_it_goes_on_from_a_file(tmp_path):
+    x = np.linspace(-1, 1, 21)
+    net = lockstep.train(x=x, y=x**2, hidden=[4], iterations=5).model
+    net.save(tmp_path / "net.h5")
+    on = [lockstep.train(x=x, y=x**2, start=start, iterations=5).model.digest for start in (net, tmp_path / "net.h5",
+                                                                                           str(tmp_path / "net.h5"))]
+    assert on[0] == on[1] == on[2] != net.digest
+    t, u = np.linspace(0, 1, 11), np.exp(-np.linspace(0, 1, 11))
+    called = [lockstep.train(t=t, u=u, equations={"x": "a(x)"}, nets={"a": {"start": start}}, optimiser="adam",
+                             iterations=3).model.digest for start in (net, tmp_path / "net.h5")]
+    assert called[0] == called[1]
+
+
+def test_equations_may_be_those_of_a_model():
+    t = np.linspace(0, 3, 31)
+    u = np.stack([np.cos(2 * t), -2 * np.sin(2 * t)], 1)
+    drag = lockstep.mlp([[[0.0]]], activations="identity")
+    texts, definitions = {"x": "v", "v": "force - g * drag(v)"}, {"force": "-k * x"}
+    model = lockstep.equations(texts, parameters={"k": 3, "g": 1}, definitions=definitions, models={"drag": drag})
+    taken = lockstep.train(t=t, u=u, equations=model, parameters={"k": {"start": 3}}, precision="f64")
+    written = lockstep.train(t=t, u=u, equations=texts, definitions=definitions, models={"drag": drag},
+                             parameters={"k": {"start": 3}, "g": 1}, precision="f64")
+    assert taken.parameters == written.parameters and abs(taken.parameters["k"] - 4) < 1e-4
+    with pytest.raises(lockstep.InvalidArgument, match="^parameters.g: found no value, in the equations or beside them"):
+        lockstep.train(t=t, u=u, equations=lockstep.equations({"x": "v", "v": "-k * x - g"}, parameters=["k", "g"]),
+                       parameters={"k": {"start": 3}})
