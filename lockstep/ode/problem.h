@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/ode/event_direction.h"
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::ode {
@@ -16,7 +17,7 @@ namespace lockstep::ode {
 // method's interpolant after each accepted step; docs/numerics.md says which passages within one step are found. Where
 // it is NaN, or throws, it tells no side, and nothing is found on the way to or from there.
 struct TerminalEvent {
-  enum class Direction { either, rising, falling };
+  using Direction = EventDirection;
   Rhs function;  // outputs() == 1, over the same components and parameters
   Direction direction = Direction::either;
 };
@@ -64,11 +65,12 @@ struct Problem {
   // forward in time. The derivative is evaluated anew behind each, as behind Options::stops.
   std::vector<Impulse> impulses;           // of all, or one trajectory's after the other's with
   std::vector<std::size_t> first_impulse;  // [trajectory + 1]: i's are those from first_impulse[i] to the next one's
-  // At most kMostResets; with each trajectory's own adaptive steps alone, and on the CPU. Of several within a step the
-  // first one counts.
+  // At most kMostResets; with each trajectory's own adaptive steps alone. Of several within a step the first one
+  // counts. On a GPU those whose functions come as text (cuda_source.h, graph_function) or are thresholds:
+  // docs/cuda.md.
   std::vector<Reset> resets;
-  // Whether the solution keeps which resets changed each trajectory's state, and when (Solution::events). The end by
-  // `event` is no reset: its time is the record's end_time.
+  // Whether the solution keeps which resets changed each trajectory's state, and when (Solution::events), on the CPU
+  // alone. The end by `event` is no reset: its time is the record's end_time.
   bool keep_events = false;
 
   std::size_t trajectories() const;

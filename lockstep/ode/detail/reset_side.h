@@ -1,21 +1,22 @@
-// On which side of its threshold a reset's function is along a trajectory, and what a step must look for.
+// On which side of its threshold a reset's function is along a trajectory, and what a step must look for: on the host
+// and on devices.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <limits>
 
-#include "lockstep/ode/problem.h"
+#include "lockstep/ode/detail/turn_search.h"
+#include "lockstep/ode/event_direction.h"
 
 namespace lockstep::ode::detail {
 
 // Whether a function strikes that had one value and has another, as the solve goes on.
 template <class T>
-bool crosses(TerminalEvent::Direction direction, T before, T after) {
+LOCKSTEP_HOST_DEVICE bool crosses(EventDirection direction, T before, T after) {
   const bool rises = before < 0 && after >= 0;
   const bool falls = before > 0 && after <= 0;
-  return (rises && direction != TerminalEvent::Direction::falling) ||
-         (falls && direction != TerminalEvent::Direction::rising);
+  return (rises && direction != EventDirection::falling) || (falls && direction != EventDirection::rising);
 }
 
 // Of one reset in one trajectory, where its next step begins.
@@ -29,24 +30,24 @@ struct ResetSide {
   int turns = 0;  // likewise: how many, one upon the other, have turned it back at once before
   T end = 0;      // its value where the last step ended, before what cut that short
 
-  bool on_threshold() const { return noise >= 0; }
+  LOCKSTEP_HOST_DEVICE bool on_threshold() const { return noise >= 0; }
 
-  static ResetSide at_start(T value) { return ResetSide{.largest = std::fabs(value)}.at(value); }
-  void see_end(T value) {
+  static LOCKSTEP_HOST_DEVICE ResetSide at_start(T value) { return ResetSide{.largest = std::fabs(value)}.at(value); }
+  LOCKSTEP_HOST_DEVICE void see_end(T value) {
     largest = std::fmax(largest, std::fabs(value));
     end = value;
   }
-  ResetSide on(T within) const { return {.noise = within, .largest = largest, .end = end}; }
-  ResetSide off(T value) const { return {.before = value, .largest = largest, .end = end}; }
+  LOCKSTEP_HOST_DEVICE ResetSide on(T within) const { return {.noise = within, .largest = largest, .end = end}; }
+  LOCKSTEP_HOST_DEVICE ResetSide off(T value) const { return {.before = value, .largest = largest, .end = end}; }
   // Whether another change of the state, which left that value, carries it over the threshold.
-  bool is_struck(TerminalEvent::Direction direction, T left) const {
+  LOCKSTEP_HOST_DEVICE bool is_struck(EventDirection direction, T left) const {
     return !(std::fabs(left) <= noise) && crosses(direction, before == 0 ? came : before, left);
   }
   // Behind its own reset, which found one value and left another, and whose search did not tell apart what lies within
   // `untold` of 0; that is 0 where another change struck it. A crossing is found to within roundings of the state and
   // of the function, and a reset that leaves the function as it is leaves what they made of 0. What is large among all
   // values seen is no rounding: the function leapt, or the other change carried it there.
-  ResetSide behind_own(T found, T left, T untold) const {
+  LOCKSTEP_HOST_DEVICE_CALL ResetSide behind_own(T found, T left, T untold) const {
     const T roundings = std::fmax(std::fabs(found), untold);
     const T most = (untold > 0 ? T(0x1p-8) : 64 * std::numeric_limits<T>::epsilon()) * largest;
     const bool tells_none = roundings <= most && std::fabs(left) <= 4 * roundings;
@@ -57,9 +58,9 @@ struct ResetSide {
     return side;
   }
   // Behind another change of the state.
-  ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? still_on() : at(left); }
+  LOCKSTEP_HOST_DEVICE ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? still_on() : at(left); }
   // On the threshold as before, where nothing has told a side.
-  ResetSide still_on() const {
+  LOCKSTEP_HOST_DEVICE ResetSide still_on() const {
     ResetSide side = on(noise);
     side.came = came;
     side.turns = turns;
@@ -67,36 +68,37 @@ struct ResetSide {
   }
   // Behind another reset, which is `struck` now, of the same function as its values tell, for the other direction. That
   // one has crossed the threshold, and leaves this one on it: where it turns the function back, this one strikes.
-  bool has_twin(TerminalEvent::Direction direction, const ResetSide& struck, T left, T struck_left) const {
+  LOCKSTEP_HOST_DEVICE_CALL bool has_twin(EventDirection direction, const ResetSide& struck, T left,
+                                          T struck_left) const {
     return struck.from != 0 && crosses(direction, -struck.from, struck.from) && struck.end == end &&
            struck_left == left && std::signbit(struck_left) == std::signbit(left) &&
            (end != 0 || before == struck.from);
   }
-  ResetSide behind_twin(const ResetSide& struck) const {
+  LOCKSTEP_HOST_DEVICE ResetSide behind_twin(const ResetSide& struck) const {
     ResetSide side = on(struck.noise);
     side.came = std::copysign(std::numeric_limits<T>::min(), -struck.from);
     side.turns = struck.turns + 1;
     return side;
   }
   // Of one that strikes: whether that is where the step begins, as the other had turned the function back.
-  bool turned_at_once() const { return came != 0 && before == came; }
+  LOCKSTEP_HOST_DEVICE bool turned_at_once() const { return came != 0 && before == came; }
 
  private:
-  ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
+  LOCKSTEP_HOST_DEVICE ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
 };
 
 // Of one reset, where a trajectory's state has changed at once: by it, where it is used, or by others.
 template <class T>
 struct ChangedSide {
   ResetSide<T>& side;
-  TerminalEvent::Direction direction;
+  EventDirection direction;
   bool used;
   T found, left;  // its function before its own change, behind the last one
   T untold;       // as behind_own() takes it
 };
 // The sides from which the trajectory goes on; of(i) is reset i's.
 template <class T, class Of>
-void leave_changed(std::size_t count, const Of& of) {
+LOCKSTEP_HOST_DEVICE_CALL void leave_changed(std::size_t count, const Of& of) {
   for (std::size_t i = 0; i < count; ++i) {
     const ChangedSide<T> own = of(i);
     if (own.used) own.side = own.side.behind_own(own.found, own.left, own.untold);
@@ -117,7 +119,8 @@ void leave_changed(std::size_t count, const Of& of) {
 // without time between them: by time itself, or as it and others have turned its function back at once time and again,
 // for which float32's states take longer than times need.
 template <class T>
-bool piles_up(const ResetSide<T>& side, double struck_at, double t, double now, double smallest_step) {
+LOCKSTEP_HOST_DEVICE_CALL bool piles_up(const ResetSide<T>& side, double struck_at, double t, double now,
+                                        double smallest_step) {
   constexpr int kTurns = 16;
   if (now == t) return struck_at == now;
   if (!side.on_threshold()) return false;
@@ -131,21 +134,21 @@ template <class T>
 class UnresolvedTime {
  public:
   UnresolvedTime() = default;
-  UnresolvedTime(double t, double h)
+  LOCKSTEP_HOST_DEVICE UnresolvedTime(double t, double h)
       : t_(t), reach_(std::copysign((sizeof(T) == 4 ? 0x1p-21 : 0x1p-46) * std::fabs(t), h)) {}
-  double end() const { return t_ + reach_; }
+  LOCKSTEP_HOST_DEVICE double end() const { return t_ + reach_; }
   // Of the state at t, at that time and at end().
-  void see(T here, T at_end) { change_ = static_cast<double>(at_end) - static_cast<double>(here); }
+  LOCKSTEP_HOST_DEVICE void see(T here, T at_end) { change_ = static_cast<double>(at_end) - static_cast<double>(here); }
 
   // When to evaluate what is `elapsed` behind t, and what the value found then stands for.
-  double time(double elapsed) const { return covers(elapsed) ? t_ : t_ + elapsed; }
-  T value(double elapsed, T found) const {
+  LOCKSTEP_HOST_DEVICE double time(double elapsed) const { return covers(elapsed) ? t_ : t_ + elapsed; }
+  LOCKSTEP_HOST_DEVICE T value(double elapsed, T found) const {
     return covers(elapsed) && change_ != 0 ? static_cast<T>(static_cast<double>(found) + change_ * (elapsed / reach_))
                                            : found;
   }
 
  private:
-  bool covers(double elapsed) const { return std::fabs(elapsed) < std::fabs(reach_); }
+  LOCKSTEP_HOST_DEVICE bool covers(double elapsed) const { return std::fabs(elapsed) < std::fabs(reach_); }
   double t_ = 0, reach_ = 0, change_ = 0;
 };
 
@@ -158,7 +161,7 @@ class CrossingSearch {
  public:
   CrossingSearch() = default;
   // Not crossed at `low`, where the function is `at_low`, and crossed at `high`.
-  CrossingSearch(double low, T at_low, double high, T at_high)
+  LOCKSTEP_HOST_DEVICE_CALL CrossingSearch(double low, T at_low, double high, T at_high)
       : low_(low),
         high_(high),
         below_(-std::fabs(static_cast<double>(at_low))),
@@ -170,13 +173,13 @@ class CrossingSearch {
     choose();
   }
 
-  bool done() const { return done_; }
-  double high() const { return high_; }
+  LOCKSTEP_HOST_DEVICE bool done() const { return done_; }
+  LOCKSTEP_HOST_DEVICE double high() const { return high_; }
   // The function is as small as this on both sides of where it ended.
-  T untold() const { return static_cast<T>(std::fmax(-below_, above_)); }
+  LOCKSTEP_HOST_DEVICE T untold() const { return static_cast<T>(std::fmax(-below_, above_)); }
   // The place to look at next, and what was seen there.
-  double theta() const { return theta_; }
-  void see(T value, bool crossed) {
+  LOCKSTEP_HOST_DEVICE double theta() const { return theta_; }
+  LOCKSTEP_HOST_DEVICE_CALL void see(T value, bool crossed) {
     const double size = std::fabs(static_cast<double>(value));
     (crossed ? high_ : low_) = theta_;
     (crossed ? above_ : below_) = crossed ? size : -size;
@@ -184,7 +187,7 @@ class CrossingSearch {
   }
 
  private:
-  void choose() {
+  LOCKSTEP_HOST_DEVICE_CALL void choose() {
     const double width = high_ - low_, middle = 0.5 * (low_ + high_);
     // Of algorithm 4.1: interpolate, truncate towards the middle, project to within r of it.
     const double secant = (above_ * low_ - below_ * high_) / (above_ - below_);
@@ -211,11 +214,13 @@ template <class T>
 class ThresholdLook {
  public:
   static constexpr int kLooks = 24;
-  static double theta(int look) { return std::ldexp(1.0, 3 * (look - kLooks)); }  // kLooks: the step's end
+  static LOCKSTEP_HOST_DEVICE double theta(int look) {
+    return std::ldexp(1.0, 3 * (look - kLooks));
+  }  // kLooks: the step's end
 
   // Where to look next; kLooks where there is nothing more to see.
-  int next() const { return next_; }
-  void see(const ResetSide<T>& from, TerminalEvent::Direction direction, T value, T at_end) {
+  LOCKSTEP_HOST_DEVICE int next() const { return next_; }
+  LOCKSTEP_HOST_DEVICE_CALL void see(const ResetSide<T>& from, EventDirection direction, T value, T at_end) {
     if (side_ == 0) {
       if (std::fabs(value) > from.noise) leave(from, direction, value, at_end);
       // Away from where it came, as if its reset had not turned it back: one more look tells whether it has.
@@ -234,23 +239,23 @@ class ThresholdLook {
     if (found_ && high_ - low_ == 1) next_ = kLooks;
   }
 
-  bool found() const { return found_; }
+  LOCKSTEP_HOST_DEVICE bool found() const { return found_; }
   // Its own reset did turn it back, but to less than roundings tell, time and again: it lies on its threshold.
-  bool rests() const { return rests_; }
-  T side() const { return side_; }  // a value on that side; 0 where none tells it
-  CrossingSearch<T> search() const { return {theta(low_), below_, theta(high_), above_}; }
+  LOCKSTEP_HOST_DEVICE bool rests() const { return rests_; }
+  LOCKSTEP_HOST_DEVICE T side() const { return side_; }  // a value on that side; 0 where none tells it
+  LOCKSTEP_HOST_DEVICE CrossingSearch<T> search() const { return {theta(low_), below_, theta(high_), above_}; }
   // Of a step that is cut short: from which side another change carries it over the threshold.
-  ResetSide<T> side_where_cut(ResetSide<T> from) const {
+  LOCKSTEP_HOST_DEVICE ResetSide<T> side_where_cut(ResetSide<T> from) const {
     from.before = side_;
     return from;
   }
   // Of a step that nothing cuts short.
-  ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
+  LOCKSTEP_HOST_DEVICE ResetSide<T> side_at_end(const ResetSide<T>& from, T at_end) const {
     return side_ == 0 ? from.still_on() : from.off(at_end);
   }
 
  private:
-  void leave(const ResetSide<T>& from, TerminalEvent::Direction direction, T value, T at_end) {
+  LOCKSTEP_HOST_DEVICE_CALL void leave(const ResetSide<T>& from, EventDirection direction, T value, T at_end) {
     side_ = below_ = value;
     found_ = crosses(direction, value, at_end);
     low_ = next_;
@@ -267,7 +272,7 @@ class ThresholdLook {
 
   // `value` is found 8 times as far on as the one that told the side. Of r x + q x^2 there the first is r x + q x^2,
   // the second 8 r x + 64 q x^2. A function that its reset has not turned back goes on at a rate r.
-  void see_passing(T noise, T value) {
+  LOCKSTEP_HOST_DEVICE_CALL void see_passing(T noise, T value) {
     passes_ = false;
     const T bend = (value - 8 * side_) / 56, along = side_ - bend;
     const bool goes_on = (along < 0) == (side_ < 0) && std::fabs(along) > std::fmax(noise / 2, std::fabs(side_) / 16);
