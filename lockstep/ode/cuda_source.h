@@ -24,11 +24,12 @@ namespace lockstep::ode {
 // own, such as tanhf, would change them. Compiling takes a second or two, once: the result stays in the user's cache
 // (see docs/cuda.md), and needs NVIDIA's libnvrtc. On the CPU nothing changes.
 //
-// It may be one of a sum's parts (ode::sum): your own physics, given as text, plus a net.
+// It may be one of a sum's parts (ode::sum): your own physics, given as text, plus a net. Or what a Reset makes of the
+// state, to which the text then sets du.
 Rhs with_cuda_source(Rhs function, std::string name, std::string text);
 
-// The same for the function of a TerminalEvent (ode::event_function): the text returns the event's value from t, u and
-// p. Any right-hand side that a GPU runs may have such an event.
+// The same for the function of a TerminalEvent or a Reset (ode::event_function): the text returns the event's value
+// from t, u and p. Any right-hand side that a GPU runs may have such an event.
 Rhs with_cuda_event_source(Rhs function, std::string name, std::string text);
 
 // The same for a GPU alone: a solve on the CPU throws Error (unsupported).

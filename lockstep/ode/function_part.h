@@ -30,7 +30,8 @@ struct ThresholdPart {
   double value;
 };
 
-// The body of a function du = f(t, u, p), or of an event, as CUDA C++: see ode/cuda_source.h.
+// The body of a function du = f(t, u, p), which may be what a reset makes of the state, or of an event, as CUDA C++:
+// see ode/cuda_source.h. One that returns a number is called an event, though it be the new state of one component.
 struct SourcePart {
   std::string name;
   const std::string* text;  // belongs to the function

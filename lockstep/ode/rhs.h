@@ -34,8 +34,8 @@ Rhs net(graph::Graph graph, NetOptions options = {});
 
 // A function of state, parameters and time with one output, such as an event, or with as many as the state has, such as
 // Reset::state: input ports "u", then "p" and "t" where it reads them; `parameters` of a trajectory where it does not
-// read them. `name` is its description and decides nothing. On a GPU an event is compiled into the integrator, as
-// net(graph) is. Throws Error (invalid_argument, model) for another graph.
+// read them. `name` is its description and decides nothing. On a GPU it is compiled into the integrator, as net(graph)
+// is. Throws Error (invalid_argument, model) for another graph.
 Rhs graph_function(graph::Graph graph, std::size_t parameters, std::string name);
 
 // A built-in system by name: see system_names(). Its parameters are each trajectory's, in the order of

@@ -139,7 +139,8 @@ class GraphNet : public StateFunction {
                                                 std::to_string(parameters) + ", as a trajectory has",
                                                 {}});
     }
-    if (graph_.outputs[0].width == 1) source_ = detail::graph_source(graph_, pieces_, detail::GraphSourceForm::event);
+    using Form = detail::GraphSourceForm;
+    source_ = detail::graph_source(graph_, pieces_, outputs() == 1 ? Form::event : Form::derivative);
   }
 
   std::size_t components() const override { return components_; }
@@ -184,7 +185,8 @@ class GraphNet : public StateFunction {
   std::vector<FunctionPart> parts() const override {
     if (!source_) return {};
     const std::string name = (is_function_ ? "function " : "net ") + digest();
-    return {{SourcePart{name, &*source_, components_, parameters_, is_function_}, parameters_}};
+    const bool returns = is_function_ && outputs() == 1;
+    return {{SourcePart{name, &*source_, components_, parameters_, returns}, parameters_}};
   }
   std::optional<EvaluationCost> evaluation_cost() const override { return detail::cost_of(graph_); }
   std::vector<double> weights() const override { return graph::gather_weights(graph_, options_.weight_places); }

@@ -35,12 +35,31 @@ using ::copysign;
 using ::fabs;
 using ::floor;
 using ::fma;
+using ::fmax;
+using ::ldexp;
 using ::memcpy;
 using ::rint;
 using ::round;
 using ::sqrt;
 __device__ __forceinline__ float abs(float x) { return ::fabsf(x); }
 __device__ __forceinline__ double abs(double x) { return ::fabs(x); }
+__device__ __forceinline__ bool signbit(float x) { return __builtin_bit_cast(int, x) < 0; }
+__device__ __forceinline__ bool signbit(double x) { return __builtin_bit_cast(long long, x) < 0; }
+
+template <class T>
+struct numeric_limits;
+template <>
+struct numeric_limits<float> {
+  static constexpr float epsilon() { return 0x1p-23f; }
+  static constexpr float min() { return 0x1p-126f; }
+  static constexpr float quiet_NaN() { return __builtin_nanf(""); }
+};
+template <>
+struct numeric_limits<double> {
+  static constexpr double epsilon() { return 0x1p-52; }
+  static constexpr double min() { return 0x1p-1022; }
+  static constexpr double quiet_NaN() { return __builtin_nan(""); }
+};
 
 template <class T, T constant>
 struct integral_constant {

@@ -15,6 +15,12 @@ LOCKSTEP_HOST_DEVICE CompiledScheme<Method> make_scheme(CompiledScheme<Method>*,
   return {};
 }
 
+// What takes the trajectories of such a derivative on; reset_trajectory.h has another.
+template <class T, class Scheme, class Derivative>
+struct TrajectoryFor {
+  using Type = Trajectory<T, Scheme, Derivative>;
+};
+
 // What a thread is told instead of a trajectory: that there is none for now, or that there will be none any more.
 inline constexpr std::int64_t kNoneNow = -1, kNoneAnyMore = -2;
 
@@ -33,7 +39,8 @@ struct KernelBody {
   static LOCKSTEP_HOST_DEVICE void run(const Launch<T>& launch, const T* shared, Take take) {
     const Scheme scheme = make_scheme(static_cast<Scheme*>(nullptr), launch);
     const Derivative derivative(launch, shared);
-    Trajectory<T, Scheme, Derivative> trajectory(launch.ensemble, launch.rules, launch.event, scheme, derivative);
+    typename TrajectoryFor<T, Scheme, Derivative>::Type trajectory(launch.ensemble, launch.rules, launch.event, scheme,
+                                                                   derivative);
     bool busy = false;
     for (;;) {
       const std::int64_t next = take(busy);

@@ -15,6 +15,8 @@ constexpr std::size_t kMostInRegisters = 120;
 constexpr std::size_t kMostCopied = 20000, kElementaryFunction = 1000;
 // Copies of an event, and of a term that a function of the kernel's own calls.
 constexpr std::size_t kEventCopies = 3, kTermCopies = 2;
+// The same of a reset: of its function where most steps look, and in one that is called.
+constexpr std::size_t kResetCopies = 3, kNewStateCopies = 1;
 
 // "VanDerPol" of "van_der_pol".
 std::string type_name(std::string_view name) {
@@ -82,15 +84,52 @@ std::string in_namespace(const std::string& text) {
   return "namespace lockstep_source {\nusing namespace lockstep;\n" + text + "}\n";
 }
 
-// What of an event belongs before the derivative.
-std::string event_text(const SourcePart* event, const std::string& number) {
-  return event == nullptr ? "" : event_struct(*event, number);
-}
-std::string event_name(const SourcePart* event) { return event == nullptr ? "" : ", event " + event->name; }
+constexpr const char* kDirections[] = {"either", "rising", "falling"};  // of EventDirection
 
-std::string with_event(const std::string& derivative, const SourcePart* event, const std::string& number) {
-  return event == nullptr ? derivative : "ode::cuda::WithEvent<" + derivative + ", Event, " + number + ">";
+std::string reset_struct(std::size_t which, const ResetSource& reset, const std::string& number) {
+  const std::string index = std::to_string(which), inputs = "(double t, const " + number + "* u, const " + number;
+  const auto body = [&](const std::string& name, const std::string& text, std::size_t copies,
+                        const std::string& signature) {
+    return function_text({"reset " + index + name, &text, 0, 0}, copies, signature);
+  };
+  const std::string state =
+      reset.state_returns
+          ? body(", new state", reset.state, kNewStateCopies, number + " state" + inputs + "* p)") +
+                "  static __device__ __forceinline__ void state" + inputs + "* p, " + number +
+                "* next) {\n    next[0] = state(t, u, p);\n  }\n"
+          : body(", new state", reset.state, kNewStateCopies, "void state" + inputs + "* p, " + number + "* du)");
+  return "struct Reset" + index + " {\n  static constexpr ode::EventDirection kDirection = ode::EventDirection::" +
+         kDirections[static_cast<std::size_t>(reset.direction)] + ";\n" +
+         body("", reset.function, kResetCopies, number + " value" + inputs + "* p)") + state + "};\n";
 }
+
+// What comes as text beside a right-hand side: an event, resets.
+struct Watched {
+  const SourcePart* event = nullptr;  // null: none
+  std::span<const ResetSource> resets = {};
+
+  // Headers that its text takes, and the text, which belongs before the derivative.
+  std::string headers() const { return resets.empty() ? "" : "#include \"lockstep/ode/cuda/reset_trajectory.h\"\n"; }
+  std::string text(const std::string& number) const {
+    std::string all = event == nullptr ? "" : event_struct(*event, number);
+    for (std::size_t i = 0; i < resets.size(); ++i) all += reset_struct(i, resets[i], number);
+    return all;
+  }
+  std::string name() const {
+    const std::string count = std::to_string(resets.size());
+    return (event == nullptr ? "" : ", event " + event->name) +
+           (resets.empty() ? "" : ", " + count + (resets.size() == 1 ? " reset" : " resets"));
+  }
+  // The type of that derivative with it.
+  std::string round(std::string derivative, const std::string& number) const {
+    if (event != nullptr) derivative = "ode::cuda::WithEvent<" + derivative + ", Event, " + number + ">";
+    if (resets.empty()) return derivative;
+    std::string list;
+    for (std::size_t i = 0; i < resets.size(); ++i) list += (i == 0 ? "Reset" : ", Reset") + std::to_string(i);
+    return "ode::cuda::WithResets<" + derivative + ", ode::cuda::ResetList<" + list + ">>";
+  }
+};
+Watched watched(const SumForm& form) { return {form.event, form.resets}; }
 
 std::string source_derivative(std::size_t components, std::size_t parameters, const std::string& number) {
   return "ode::cuda::SourceDerivative<Function, " + std::to_string(components) + ", " + std::to_string(parameters) +
@@ -209,7 +248,7 @@ std::string name_of(const FunctionPart& part) {
 std::string name_of(const SumForm& form) {
   std::string what;
   for (const FunctionPart& part : form.parts) what += (what.empty() ? "" : " + ") + name_of(part);
-  return what + event_name(form.event);
+  return what + watched(form).name();
 }
 
 }  // namespace
@@ -224,9 +263,10 @@ KernelSource make_kernel_source(const SourcePart& part, std::string_view method,
 KernelSource make_sum_source(const SumForm& form, std::string_view method, Precision precision) {
   const std::string number = number_name(precision), components = std::to_string(form.components);
   const std::string what = name_of(form);
-  const std::string event = event_text(form.event, number);
+  const std::string event = watched(form).text(number);
   const auto make = [&](const std::string& before, const std::string& derivative) {
-    return make_source(what, before, with_event(derivative, form.event, number), form.components, method, precision);
+    return make_source(what, watched(form).headers() + before, watched(form).round(derivative, number), form.components,
+                       method, precision);
   };
   if (form.parts.size() == 1) {
     if (const auto* source = std::get_if<SourcePart>(&form.parts[0].what)) {
@@ -240,7 +280,7 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
   const std::string before = kProgramHeader + in_namespace(terms_text(form.parts, number) + event);
   if (form.tiles) {
     const std::string derivative = "ode::cuda::OutsideDerivative<" + components + ", " + number + ">";
-    return make_tile_source(what, before, with_event(derivative, form.event, number), method, precision, form.matrices);
+    return make_tile_source(what, before, watched(form).round(derivative, number), method, precision, form.matrices);
   }
   return make(before, "ode::cuda::ProgramDerivative<" + components + ", " + std::to_string(form.width) + ", " + number +
                           ", Terms>");
@@ -257,9 +297,9 @@ KernelSource make_gemm_source(const SumForm& form, Precision precision) {
   source.text =
       "#include \"lockstep/ode/cuda/device_standard-inl.h\"\n"
       "#include \"lockstep/ode/cuda/gemm/round.cuh\"\n" +
-      in_namespace(terms_text(form.parts, number) + event_text(form.event, number) +
+      in_namespace(terms_text(form.parts, number) + watched(form).text(number) +
                    "using Column = ode::cuda::ColumnTrajectory<" + number + ", " +
-                   with_event(derivative, form.event, number) + ", Terms>;\n") +
+                   watched(form).round(derivative, number) + ", Terms>;\n") +
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(source.threads) + ") " + kSourceKernel +
       "(const lockstep::ode::cuda::GemmLaunch<" + number +
       ">* launch, bool counts) {\n"
@@ -275,14 +315,15 @@ KernelSource make_system_source(std::string_view system, std::size_t components,
 }
 
 KernelSource make_folded_net_source(int n, ActivationKind activation, std::size_t weight_bytes, std::string_view method,
-                                    Precision precision, const SourcePart* event) {
+                                    Precision precision, const SourcePart* event, std::span<const ResetSource> resets) {
+  const Watched beside{event, resets};
   const std::string size = std::to_string(n), number = number_name(precision);
   const std::string derivative = "ode::cuda::FoldedNetDerivative<" + size + ", static_cast<ActivationKind>(" +
                                  std::to_string(static_cast<int>(activation)) + "), " + number + ">";
   KernelSource source =
-      make_source("net " + size + " " + to_string(Activation{activation, 0}) + event_name(event),
-                  event == nullptr ? "" : in_namespace(event_text(event, number)),
-                  with_event(derivative, event, number), static_cast<std::size_t>(n), method, precision);
+      make_source("net " + size + " " + to_string(Activation{activation, 0}) + beside.name(),
+                  beside.text(number).empty() ? "" : beside.headers() + in_namespace(beside.text(number)),
+                  beside.round(derivative, number), static_cast<std::size_t>(n), method, precision);
   source.shared_bytes = weight_bytes;
   return source;
 }

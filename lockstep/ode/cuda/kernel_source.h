@@ -10,6 +10,7 @@
 #include "lockstep/core/matrix_precision.h"
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/activation.h"
+#include "lockstep/ode/event_direction.h"
 #include "lockstep/ode/function_part.h"
 
 namespace lockstep::ode::cuda {
@@ -28,6 +29,14 @@ inline constexpr const char* kSourceKernel = "lockstep_source_kernel";
 // The integrator of a method round du = f(t, u, p) as the part's text has it.
 KernelSource make_kernel_source(const SourcePart& part, std::string_view method, Precision precision);
 
+// A reset as bodies of functions: `function` returns a number, `state` sets du to what the state becomes, or returns it
+// where the state is one number.
+struct ResetSource {
+  std::string function, state;
+  bool state_returns = false;
+  EventDirection direction = EventDirection::either;
+};
+
 // The same round a sum, its terms but nets compiled in as the program's kOwnTerm, and round an event that comes as
 // text. For a BlockLaunch where `tiles`, whose shared memory the caller fills in.
 struct SumForm {
@@ -35,6 +44,7 @@ struct SumForm {
   std::size_t components = 0, parameters = 0;
   std::size_t width = 0;              // of the widest net; 0: there is none
   const SourcePart* event = nullptr;  // null: none, or one that the launch describes
+  std::span<const ResetSource> resets = {};  // not in tiles
   bool tiles = false;                 // blocks of threads evaluate the nets together,
   MatrixPrecision matrices = MatrixPrecision::f32;  // in tiles, on tensor cores but for f32
 };
@@ -49,9 +59,10 @@ KernelSource make_system_source(std::string_view system, std::size_t components,
                                 Precision precision);
 
 // The same for a net n - width - n with one hidden layer (see thread_net.h), whose weights take `weight_bytes`; round
-// an event that comes as text, if there is one.
+// an event that comes as text, if there is one, and resets.
 KernelSource make_folded_net_source(int n, ActivationKind activation, std::size_t weight_bytes, std::string_view method,
-                                    Precision precision, const SourcePart* event = nullptr);
+                                    Precision precision, const SourcePart* event = nullptr,
+                                    std::span<const ResetSource> resets = {});
 
 // The library's own headers that such a text includes, and their contents.
 struct EmbeddedHeader {

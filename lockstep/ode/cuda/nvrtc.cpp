@@ -100,8 +100,9 @@ std::string first_lines(const std::string& text, int lines) {
 }
 
 // Those of the standard's headers that the embedded ones name.
-constexpr const char* kStandardHeaders[] = {"array", "cmath",  "cstddef",     "cstdint",     "cstring", "optional",
-                                            "span",  "string", "string_view", "type_traits", "utility", "vector"};
+constexpr const char* kStandardHeaders[] = {"array",       "cmath",    "cstddef", "cstdint", "cstring",
+                                            "limits",      "optional", "span",    "string",  "string_view",
+                                            "type_traits", "utility",  "vector"};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cuda/tensor_net.h"
+#include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/numerics.h"
 #include "lockstep/ode/rhs.h"
@@ -19,6 +20,8 @@ constexpr std::size_t kSmallComponents = 8, kSmallWidth = 128;
 // From here on a block's threads evaluate a net together: below, sharing out a layer should cost more than it saves. (A
 // guess: no card has run either kernel.)
 constexpr std::size_t kLeastTileWidth = 32;
+// Of one kernel: each takes some hundred bytes of every thread's memory, and compiling takes longer with each.
+constexpr std::size_t kMostResetsInKernel = 16;
 
 std::size_t widest(const Mlp& mlp) {
   std::size_t width = mlp.inputs();
@@ -145,14 +148,14 @@ std::string choose_kernel(const Problem& problem, const Options& options, const 
 
 // One net without a hidden array, whose stages stay in registers.
 std::optional<KernelSource> make_folded_source(const Problem& problem, const Options& options, const Program& program,
-                                               const SourcePart* event) {
+                                               const SourcePart* event, std::span<const ResetSource> resets = {}) {
   const PartProgram& part = program.part[0];
   if (program.parts != 1 || part.system != kNetPart || problem.rhs->components() > kSmallComponents) return {};
   const std::size_t bytes = static_cast<std::size_t>(std::max<std::int64_t>(part.net.folded_numbers, 0)) *
                             (options.precision == Precision::f32 ? 4 : 8);
   if (!is_folded(part, program.components) || bytes > 48 * 1024) return {};
   return make_folded_net_source(program.components, static_cast<ActivationKind>(part.net.layer[0].activation), bytes,
-                                options.method, options.precision, event);
+                                options.method, options.precision, event, resets);
 }
 
 // What keeps its stages in registers, and has no kernel of its own.
@@ -303,18 +306,16 @@ std::optional<SourcePart> event_source(const Problem& problem) {
 
 bool comes_as_text(const Problem& problem) {
   const auto parts = problem.rhs->parts();
-  return event_source(problem) || std::any_of(parts.begin(), parts.end(), [](const FunctionPart& part) {
-           return std::holds_alternative<SourcePart>(part.what);
-         });
+  return event_source(problem) || !problem.resets.empty() ||
+         std::any_of(parts.begin(), parts.end(),
+                     [](const FunctionPart& part) { return std::holds_alternative<SourcePart>(part.what); });
 }
 
 std::optional<Obstacle> event_obstacle(const Problem& problem) {
-  if (!problem.resets.empty())
-    return Obstacle{"problem.resets", "states that change at events", "events that end a trajectory, on a GPU",
-                    "run on the CPU"};
   if (!problem.event) return std::nullopt;
-  // An impulse may strike it: to look there as well took registers and instructions of every step.
-  if (!problem.impulses.empty() || problem.impulses_differ()) {
+  // An impulse may strike it: to look there as well took registers and instructions of every step. Kernels with resets
+  // look.
+  if (problem.resets.empty() && (!problem.impulses.empty() || problem.impulses_differ())) {
     return Obstacle{"problem.impulses", "impulses beside an event or a guard that stops", "one of the two, on a GPU",
                     "run on the CPU"};
   }
@@ -330,6 +331,63 @@ std::optional<Obstacle> event_obstacle(const Problem& problem) {
       "give its text with ode::with_cuda_event_source, or run on the CPU"};
 }
 
+namespace {
+
+// A reset's function or new state as a body; nothing where there is none.
+std::optional<ResetSource> reset_source(const Reset& reset) {
+  const auto function = reset.function->parts(), state = reset.state->parts();
+  const auto* const becomes = state.size() == 1 ? std::get_if<SourcePart>(&state.front().what) : nullptr;
+  if (becomes == nullptr || function.size() != 1) return std::nullopt;
+  ResetSource source{
+      .function = {}, .state = *becomes->text, .state_returns = becomes->is_event, .direction = reset.direction};
+  if (const auto* threshold = std::get_if<ThresholdPart>(&function.front().what)) {
+    source.function = "using R = decltype(u[0] + u[0]);\nreturn u[" + std::to_string(threshold->component) + "] - " +
+                      detail::source_literal(threshold->value) + ";\n";
+    return source;
+  }
+  const auto* const strikes = std::get_if<SourcePart>(&function.front().what);
+  if (strikes == nullptr || !strikes->is_event) return std::nullopt;
+  source.function = *strikes->text;
+  return source;
+}
+
+std::vector<ResetSource> reset_sources(const Problem& problem) {
+  std::vector<ResetSource> sources;
+  for (const Reset& reset : problem.resets) sources.push_back(*reset_source(reset));
+  return sources;
+}
+
+std::optional<Obstacle> reset_obstacle(const Problem& problem, const Options& options) {
+  const std::size_t count = problem.resets.size();
+  if (count == 0) return std::nullopt;
+  if (count > kMostResetsInKernel) {
+    return Obstacle{"problem.resets", std::to_string(count),
+                    "at most " + std::to_string(kMostResetsInKernel) + " on a GPU", "run on the CPU"};
+  }
+  if (problem.keep_events)
+    return Obstacle{"problem.keep_events", "true", "false on a GPU, which has no log of resets", "run on the CPU"};
+  for (std::size_t i = 0; i < count; ++i) {
+    const Reset& reset = problem.resets[i];
+    if (reset_source(reset)) continue;
+    return Obstacle{"problem.resets[" + std::to_string(i) + "]",
+                    reset.function->description() + " and " + reset.state->description(),
+                    "a component that reaches a value, small expressions, or code as text, on a GPU",
+                    "give texts with ode::with_cuda_event_source and ode::with_cuda_source, or run on the CPU"};
+  }
+  if (options.matrix_precision != MatrixPrecision::f32) {
+    return Obstacle{"options.matrix_precision", std::string(to_string(options.matrix_precision)) + " with resets",
+                    "f32 beside states that change at events", "leave it at f32"};
+  }
+  // Resets are looked for by one thread a trajectory, which evaluates all of its nets.
+  const std::size_t width = widest_net(problem.rhs->parts());
+  if (width < kLeastTileWidth) return std::nullopt;
+  return Obstacle{"problem.resets", "resets beside a net " + std::to_string(width) + " wide",
+                  "nets less than " + std::to_string(kLeastTileWidth) + " wide beside them, on a GPU",
+                  "run on the CPU"};
+}
+
+}  // namespace
+
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options) {
   if (auto found = method_obstacle(options)) return found;
   const auto parts = problem.rhs->parts();
@@ -343,6 +401,7 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
     if (auto found = part_obstacle(part)) return found;
   }
   if (auto found = event_obstacle(problem)) return found;
+  if (auto found = reset_obstacle(problem, options)) return found;
   if (options.matrix_precision != MatrixPrecision::f32) return mode_obstacle(problem, options);
   return std::nullopt;
 }
@@ -389,6 +448,8 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   std::int32_t parameter = 0;
   const auto parts = problem.rhs->parts();
   const std::optional<SourcePart> event = event_source(problem);
+  const SourcePart* const event_text = event ? &*event : nullptr;
+  const std::vector<ResetSource> resets = reset_sources(problem);
   const bool compiles = comes_as_text(problem);
   for (const FunctionPart& from : parts) {
     PartProgram& part = program.part[program.parts++];
@@ -408,7 +469,8 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
     if (!on_tensor_cores) return lay_out_for_tiles(problem, lowered);
     if constexpr (sizeof(T) == 4) lay_out_for_tensor_cores(problem, options.matrix_precision, lowered);
   };
-  if (event && !on_tensor_cores) lowered.source = make_folded_source(problem, options, program, &*event);
+  if ((event || !resets.empty()) && !on_tensor_cores)
+    lowered.source = make_folded_source(problem, options, program, event_text, resets);
   if (lowered.source) {
     lowered.kernel = lowered.source->name;
     return lowered;
@@ -421,7 +483,8 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
                                       .components = problem.rhs->components(),
                                       .parameters = problem.rhs->parameters(),
                                       .width = width,
-                                      .event = event ? &*event : nullptr,
+                                      .event = event_text,
+                                      .resets = resets,
                                       .tiles = tiles,
                                       .matrices = options.matrix_precision},
                                      options.method, options.precision);

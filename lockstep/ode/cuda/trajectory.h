@@ -55,7 +55,8 @@ inline constexpr int kPlainSteps = 64;
 //
 // One object may take trajectory after trajectory; nothing of one reaches the next. Memory holds its vectors.
 template <class T, class Scheme, class Derivative, class Memory = ThreadMemory<T, Scheme, Derivative>>
-class Trajectory : private Memory, private Progress<T> {
+class Trajectory : protected Memory, protected Progress<T> {
+ protected:
   using L = ScalarLane<T>;
   using D = ScalarLane<double>;
   using Memory::k_;
@@ -343,7 +344,7 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE typename Memory::Row stage(int i) { return k_[i]; }
   LOCKSTEP_HOST_DEVICE const T* parameters() const { return parameters_; }
 
- private:
+ protected:
   LOCKSTEP_HOST_DEVICE bool has_stops() const { return ensemble_.stops.count > 0; }
   LOCKSTEP_HOST_DEVICE detail::StopTimes stops() const {
     const detail::StopTimes& all = ensemble_.stops;
@@ -354,18 +355,22 @@ class Trajectory : private Memory, private Progress<T> {
   LOCKSTEP_HOST_DEVICE detail::StepEnd here() const { return detail::step_end(stops(), t_, t_end_ < t_); }
   LOCKSTEP_HOST_DEVICE double limit() const { return has_stops() ? detail::limit_at(stops(), t_, t_end_).t : t_end_; }
 
-  // What happens to the state where it stands. No event looks at it: a solve has one of the two (program.cpp).
-  LOCKSTEP_HOST_DEVICE void give_impulses() {
-    if (!has_stops() || ensemble_.stops.changes == nullptr) return;
+  // What happens to the state where it stands, and whether anything does. No event looks at it here: without resets a
+  // solve has one of the two (program.cpp).
+  LOCKSTEP_HOST_DEVICE bool give_impulses() {
+    if (!has_stops() || ensemble_.stops.changes == nullptr) return false;
     detail::StopTimes own = stops();
     own.first_change = ensemble_.stops.first_change + ensemble_.first_stop[index_ * ensemble_.stop_stride];
     own.changes = ensemble_.stops.changes;
+    bool any = false;
     detail::for_changes(own, t_, [&](const detail::StateChange& change) {
+      any = true;
       // No index that the compiler does not know: it would push the state out of registers.
       for (int c = 0; c < derivative_.components(); ++c) {
         if (c == change.component) y_[c] = detail::changed(T(y_[c]), change);
       }
     });
+    return any;
   }
 
   template <class U, class Du>
@@ -505,15 +510,20 @@ class Trajectory : private Memory, private Progress<T> {
     double t_stop = t_new, low = 0, theta = 1;
     const bool crossed = find_crossing(h, value, between, low, theta);
     if (crossed) {
-      for (int i = 0; i < scalar::kEventBisections; ++i) {
-        const double middle = 0.5 * (low + theta);
-        (crosses(event_value_, event_within(h, middle, between)) ? theta : low) = middle;
-      }
+      bisect_event(h, between, low, theta);
       if (theta != 1) t_stop = D::fma(theta, h, t_);
     }
     event_value_ = value;
     pass(h, t_new, t_stop, theta, between);
     return crossed;
+  }
+  // Narrows the places between which the event crosses; `high` is on the far side.
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE void bisect_event(double h, const Row& between, double& low, double& high) {
+    for (int i = 0; i < scalar::kEventBisections; ++i) {
+      const double middle = 0.5 * (low + high);
+      (crosses(event_value_, event_within(h, middle, between)) ? high : low) = middle;
+    }
   }
   // Save points up to t_stop, which is at theta of the step; the state goes there.
   template <class Row>
@@ -540,11 +550,16 @@ class Trajectory : private Memory, private Progress<T> {
   // The event in the middle of the step proposed, about; `between` is used for the state there.
   template <class Row>
   LOCKSTEP_HOST_DEVICE T event_in_middle(const Row& between) const {
+    estimate_middle(between);
+    return event_function(middle_time(), between);
+  }
+  template <class Row>
+  LOCKSTEP_HOST_DEVICE void estimate_middle(const Row& between) const {
     const T eighth = L::mul(T(0.125), static_cast<T>(proposed_.h));
     for (int c = 0; c < derivative_.components(); ++c)
       between[c] = scalar::middle_state<L>(y_[c], y1_[c], k_[0][c], k_[scheme_.stages() - 1][c], eighth);
-    return event_function(D::fma(0.5, proposed_.h, t_), between);
   }
+  LOCKSTEP_HOST_DEVICE double middle_time() const { return D::fma(0.5, proposed_.h, t_); }
   // Where it may turn in that step, at whose end it has `value`.
   template <class Row>
   LOCKSTEP_HOST_DEVICE detail::TurnSearch<T> turn(T value, const Row& between) const {

@@ -17,17 +17,10 @@ using graph::UnaryKind;
 
 std::string text_of(std::size_t value) { return std::to_string(value); }
 
-// As the number type R rounds it. NVRTC has neither <limits> nor the builtins behind it.
-std::string literal(double value) {
-  if (std::isinf(value)) return value > 0 ? "R(1.0 / 0.0)" : "R(-1.0 / 0.0)";
-  const std::string digits = rounded_text(value, 17);
-  return "R(" + digits + (digits.find_first_of(".e") == digits.npos ? ".0)" : ")");
-}
-
 std::string table(const char* name, const std::vector<double>& values) {
   std::string text = std::string("static const R ") + name + "[] = {";
   for (std::size_t i = 0; i < values.size(); ++i) {
-    text += (i == 0 ? "" : i % 8 == 0 ? ",\n    " : ", ") + literal(values[i]);
+    text += (i == 0 ? "" : i % 8 == 0 ? ",\n    " : ", ") + source_literal(values[i]);
   }
   return text + "};\n";
 }
@@ -106,14 +99,14 @@ class Writer {
     return plain_ ? "" : table(name, values);
   }
   std::string entry(const char* name, const std::vector<double>& values) const {
-    return plain_ ? literal(values[0]) : std::string(name) + "[i]";
+    return plain_ ? source_literal(values[0]) : std::string(name) + "[i]";
   }
   std::size_t read_width() const { return widths_[node_->inputs[0]]; }
 
   static std::string activation(const Activation& function, const std::string& of_what, bool derivative) {
     return std::string("math::activate") + (derivative ? "_derivative" : "") + "<static_cast<ActivationKind>(" +
            text_of(static_cast<std::size_t>(function.kind)) + "), ScalarLane<R>>(" + of_what + ", " +
-           literal(function.alpha) + ")";
+           source_literal(function.alpha) + ")";
   }
   static std::string smaller(const std::string& a, const std::string& b) {
     return "(" + b + " != " + b + " ? " + b + " : " + b + " < " + a + " ? " + b + " : " + a + ")";
@@ -202,16 +195,18 @@ class Writer {
   std::string of(const graph::Clip& clip) const {
     std::string text = each(x(0));
     if (std::isfinite(clip.minimum))
-      text += each(literal(clip.minimum) + " > " + y() + " ? " + literal(clip.minimum) + " : " + y());
+      text += each(source_literal(clip.minimum) + " > " + y() + " ? " + source_literal(clip.minimum) + " : " + y());
     if (std::isfinite(clip.maximum))
-      text += each(literal(clip.maximum) + " < " + y() + " ? " + literal(clip.maximum) + " : " + y());
+      text += each(source_literal(clip.maximum) + " < " + y() + " ? " + source_literal(clip.maximum) + " : " + y());
     return text;
   }
   std::string of(const graph::DeadZone& zone) const {
-    const std::string a = x(0), bias = literal(zone.bias);
+    const std::string a = x(0), bias = source_literal(zone.bias);
     std::string text = a + " == " + a + " ? R(0) : " + a;
-    if (std::isfinite(zone.lower)) text = a + " < " + literal(zone.lower) + " ? " + a + " + " + bias + " : " + text;
-    if (std::isfinite(zone.upper)) text = literal(zone.upper) + " < " + a + " ? " + a + " - " + bias + " : " + text;
+    if (std::isfinite(zone.lower))
+      text = a + " < " + source_literal(zone.lower) + " ? " + a + " + " + bias + " : " + text;
+    if (std::isfinite(zone.upper))
+      text = source_literal(zone.upper) + " < " + a + " ? " + a + " - " + bias + " : " + text;
     return each(text);
   }
   std::string of(const graph::Interpolate& given) const {
@@ -221,7 +216,7 @@ class Writer {
       value = "std::fma(" + value + ", d, coefficients[(i * " + powers + " + " + text_of(power) + ") * " + knots +
               " + at])";
     }
-    const std::string first = literal(given.knots.front()), last = literal(given.knots.back());
+    const std::string first = source_literal(given.knots.front()), last = source_literal(given.knots.back());
     return table("knots", given.knots) + table("coefficients", given.coefficients) + "R c = x0[0];\nc = " + first +
            " > c ? " + first + " : c;\nc = " + last + " < c ? " + last +
            " : c;\nint at = 0;\nfor (int half = " + text_of(std::bit_ceil(given.knots.size()) / 2) +
@@ -272,17 +267,17 @@ class Writer {
                              : reduce.kind == ReduceKind::maximum ? larger("acc", "x0[i]")
                                                                   : "acc + x0[i]";
     return "R acc = x0[0];\n" + loop(read_width(), "acc = " + next + ";", 1) + "y[0] = acc" +
-           (reduce.kind == ReduceKind::mean ? " / " + literal(static_cast<double>(read_width())) : "") + ";\n";
+           (reduce.kind == ReduceKind::mean ? " / " + source_literal(static_cast<double>(read_width())) : "") + ";\n";
   }
   std::string of(const graph::LayerNormalise& normalise) const {
-    const std::string count = literal(static_cast<double>(width_));
+    const std::string count = source_literal(static_cast<double>(width_));
     return table("scale", normalise.scale) + table("shift", normalise.shift) +
            "R mean = R(0), rest = R(0), squares = R(0);\n" + loop(width_, "mean = mean + (x0[i] - x0[0]);") +
            "mean = mean / " + count + ";\n" +
            loop(width_,
                 "{\ny[i] = x0[i] - x0[0] - mean;\nrest = rest + y[i];\nsquares = std::fma(y[i], y[i], squares);\n}") +
            "rest = rest / " + count + ";\nconst R r = R(1) / std::sqrt(squares / " + count + " + " +
-           literal(normalise.epsilon) + ");\n" + each("std::fma((y[i] - rest) * r, scale[i], shift[i])");
+           source_literal(normalise.epsilon) + ");\n" + each("std::fma((y[i] - rest) * r, scale[i], shift[i])");
   }
 
   const graph::Graph& graph_;
@@ -307,6 +302,13 @@ std::size_t numbers_in(const graph::Graph& graph) {
 }
 
 }  // namespace
+
+// NVRTC has neither <limits> nor the builtins behind it.
+std::string source_literal(double value) {
+  if (std::isinf(value)) return value > 0 ? "R(1.0 / 0.0)" : "R(-1.0 / 0.0)";
+  const std::string digits = rounded_text(value, 17);
+  return "R(" + digits + (digits.find_first_of(".e") == digits.npos ? ".0)" : ")");
+}
 
 std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces, GraphSourceForm form) {
   const std::vector<std::size_t> widths = graph.widths();

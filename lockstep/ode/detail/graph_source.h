@@ -14,6 +14,9 @@ namespace lockstep::ode::detail {
 // in memory of its own, and compiling takes longer than evaluating on the CPU.
 inline constexpr std::size_t kMostSourceNumbers = 16384, kMostSourceFeatures = 1024;
 
+// A number as the text spells it, in the type R: as that rounds it.
+std::string source_literal(double value);
+
 // Statements that set du from t, u and p, in the type of u's numbers, with the bits of GraphPlan; of an event, that
 // return its value. Nothing for nets that are too large.
 enum class GraphSourceForm { derivative, event };

@@ -130,6 +130,10 @@ std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& opt
   for (const FunctionPart& part : parts) {
     if (auto found = gemm_part_obstacle(part)) return found;
   }
+  if (!problem.resets.empty()) {
+    return Obstacle{"problem.resets", "states that change at events", "none for the engine cuda_gemm",
+                    "use the engine cuda_fused, or run on the CPU"};
+  }
   return event_obstacle(problem);
 }
 
