@@ -3,12 +3,15 @@
 // them.
 //   usage: random_problems [FIRST_SEED [COUNT]]     1 and 200 by default. Exits with 1 where bits differ.
 // The last line ends with a digest of all problems, solutions and gradients, to be compared with another compiler's.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -17,14 +20,18 @@
 #include <random>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "functions_in_kernel.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/core/text.h"
+#include "lockstep/ode/cuda/compile.h"
 #include "lockstep/ode/cuda/engine.h"
 #include "lockstep/ode/cuda/gemm/gemm_engine.h"
 #include "lockstep/ode/cuda/gemm/testing/host_gemm.h"
+#include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/gradient.h"
 #include "lockstep/ode/reference.h"
@@ -152,7 +159,7 @@ class Comparison {
     }
   }
   void compare_device() {
-    if (drawn_.as_text) return;  // would be compiled
+    if (options_.precision == Precision::f32 ? compare_text<float>() : compare_text<double>()) return;
     cuda::HostDevice device;
     cuda::HostRuntime host(device);
     compare_device("the GPU's kernel", [&]<class T>(T, const Problem& problem, SolutionSink& sink) {
@@ -166,6 +173,28 @@ class Comparison {
     compare_device("the GPU's products", [&]<class T>(T, const Problem& problem, SolutionSink& sink) {
       cuda::advance_gemm<T>(problem, options_, {&host, &products, 0, kDeviceBytes, 64, 32}, sink, {});
     });
+  }
+  // Where the kernel would be compiled: its source, round the functions as they are. True where it would be, or the
+  // problem runs on the CPU alone.
+  template <class T>
+  bool compare_text() {
+    if (const auto obstacle = cuda::obstacle(drawn_.problem, options_)) return cuda::comes_as_text(drawn_.problem);
+    const cuda::Lowered<T> lowered = cuda::lower_problem<T>(drawn_.problem, options_);
+    if (!lowered.source) return false;
+    if (lowered.source->threads_a_trajectory > 1 || drawn_.problem.resets.size() > 3) return true;
+    cuda::HostDevice device;
+    cuda::HostRuntime host(device);
+    cuda::Fault fault;
+    cuda::keep_kernel(cuda::kept_kernel_path(*lowered.source, host.devices(fault).front()), {'c', 'o', 'd', 'e'});
+    cuda::FunctionsInKernel<T> functions(drawn_.problem);
+    const bool event_is_text = cuda::event_source(drawn_.problem).has_value();
+    device.sources[lowered.kernel] = [&](cuda::HostDevice& on, const void* launch) {
+      functions.run(on, launch, event_is_text);
+    };
+    compare_device("the GPU's kernel for its text", [&]<class U>(U, const Problem& problem, SolutionSink& sink) {
+      if constexpr (std::is_same_v<T, U>) cuda::advance<T>(problem, options_, {&host, 0, kDeviceBytes}, sink, {});
+    });
+    return true;
   }
   template <class Advance>
   void compare_device(const std::string& way, const Advance& advance) {
@@ -306,8 +335,14 @@ int run(std::uint64_t first, std::uint64_t count) {
 }  // namespace lockstep::ode
 
 int main(int count, char** arguments) {
+  // What stands in for code that was compiled: a cache of this program's own.
+  const std::filesystem::path cache =
+      std::filesystem::temp_directory_path() / ("lockstep_random_problems_" + std::to_string(getpid()));
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   const auto number = [&](int i, std::uint64_t otherwise) {
     return i < count ? std::strtoull(arguments[i], nullptr, 10) : otherwise;
   };
-  return lockstep::ode::run(number(1, 1), number(2, 200));
+  const int status = lockstep::ode::run(number(1, 1), number(2, 200));
+  std::filesystem::remove_all(cache);
+  return status;
 }
