@@ -362,6 +362,7 @@ TEST(GradientBits, trajectories_that_fail_at_their_start_leave_the_others_alone)
       EXPECT_EQ(beside.by_initial_state[2], alone.by_initial_state[1]) << rhs->description();
       EXPECT_EQ(beside.by_parameter[2], alone.by_parameter[1]) << rhs->description();
       EXPECT_TRUE(std::isnan(beside.by_initial_state[1])) << rhs->description();
+      EXPECT_EQ(beside.end_states[1], -1) << rhs->description();
       Problem broken = problem;
       broken.initial_states = {-1};
       EXPECT_TRUE(std::isnan(solve_with_sensitivities(broken, options).by_initial_state[0])) << rhs->description();

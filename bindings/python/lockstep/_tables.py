@@ -41,7 +41,7 @@ def named_rows(name: str, value: Any) -> Optional[Named]:
     """Of a list of rows that each have names, a pandas.Series, a namedtuple, a dict of numbers or a structured number, and of
     such a namedtuple alone; None of others."""
     if hasattr(value, "_fields"):
-        return Named(real_numbers(name, tuple(value)), list(value._fields))
+        return Named(real_numbers(name, tuple(value)).T, list(value._fields))  # its fields may be columns
     if not isinstance(value, (list, tuple)) or not value:
         return None
     rows = [_named_row(one) for one in value]

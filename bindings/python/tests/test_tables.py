@@ -67,7 +67,10 @@ def test_rows_of_a_list_go_by_their_names(oscillator):
                  list(table.to_records(index=False)), tuple(table.to_dict("records"))):
         assert lockstep.solve(oscillator, rows, (0, 1)).initial_state.tolist() == [[0, 1], [0.5, 2]]
     assert lockstep.Solver(oscillator, rows[0], (0, 1))(rows[1]).initial_state.tolist() == [[0.5, 2]]
-    assert lockstep.solve(oscillator, next(table.itertuples(index=False)), (0, 1)).initial_state.tolist() == [[0, 1]]
+    row = next(table.itertuples(index=False))
+    assert lockstep.solve(oscillator, row, (0, 1)).initial_state.tolist() == [[0, 1]]
+    columns = type(row)(v=[1.0, 2.0], x=[0.0, 0.5])
+    assert lockstep.solve(oscillator, columns, (0, 1)).initial_state.tolist() == [[0, 1], [0.5, 2]]
     both = lockstep.solve(oscillator, [1, 0], (0, 1), parameters=[{"c": 0.1, "k": 3}, {"k": 4, "c": 0.2}]).parameters
     assert both.tolist() == [[3, 0.1], [4, 0.2]]
     for rows, message in (([{"x": 1, "v": 2}, {"x": 1}], r"u0\[1\]: found a row with the names x, expected names as row 0"),

@@ -183,7 +183,6 @@ void expect_same_bits() {
 TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f32) { expect_same_bits<float>(); }
 TEST(DerivativePlan, gives_the_same_bits_on_every_target_batch_and_layout_f64) { expect_same_bits<double>(); }
 
-// As docs/embedding.md has it: the state repeated by a stride of 0, unit vectors, one call.
 // Few samples are taken with registers over neurons, more in tiles.
 template <class T>
 void expect_the_rows_of_more() {
@@ -233,6 +232,7 @@ TEST(DerivativePlan, results_may_take_the_place_of_what_was_read) {
   }
 }
 
+// As docs/embedding.md has it: the state repeated by a stride of 0, unit vectors, one call.
 TEST(DerivativePlan, a_whole_jacobian_comes_from_one_call_and_is_that_of_the_rows) {
   const auto plan = DerivativePlan<double>::compile(test_net({40, 17, 3}, {ActivationKind::tanh}, 3));
   const auto state = random_numbers<double>(40, 5);

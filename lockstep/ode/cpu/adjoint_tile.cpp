@@ -31,9 +31,11 @@ AlignedBuffer<Element> copy_of(const Element* from, std::size_t count) {
 void RecordMemory::add_piece(std::size_t bytes, std::size_t most) {
   constexpr std::size_t kSmall = std::size_t{512} << 10, kLeast = std::size_t{4} << 20, kMost = std::size_t{64} << 20;
   const std::size_t wanted = all_ + bytes < kSmall ? bytes : std::clamp(all_, kLeast, kMost);
-  left_ = std::clamp(wanted / bytes, std::size_t{1}, std::max(most, std::size_t{1})) * bytes;
-  all_ += left_;
-  pieces_.emplace_back(left_);
+  const std::size_t records = (wanted + bytes - 1) / bytes;  // not less than what large pages begin at
+  const std::size_t size = std::clamp(records, std::size_t{1}, std::max(most, std::size_t{1})) * bytes;
+  pieces_.emplace_back(size);
+  left_ = size;
+  all_ += size;
 }
 
 template <class T>
@@ -177,14 +179,16 @@ void AdjointTile<T>::stand_in_for_broken_starts() {
   int whole = 0;
   while (whole < kTileLanes && is_broken(whole)) ++whole;
   starts_nowhere_ = whole == kTileLanes;
+  broken_starts_ = 0;
+  for (int lane = 0; lane < kTileLanes; ++lane) broken_starts_ |= LaneMask{is_broken(lane)} << lane;
   if (starts_nowhere_) return;
   const auto copy_rows = [&](std::span<T> rows, int lane) {
     for (std::size_t row = 0; row < rows.size(); row += kTileLanes) {
       rows[row + static_cast<std::size_t>(lane)] = rows[row + static_cast<std::size_t>(whole)];
     }
   };
-  for (int lane = 0; lane < kTileLanes; ++lane) {
-    if (!is_broken(lane)) continue;
+  for (LaneMask bits = broken_starts_; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
     copy_rows(tile_.y, lane);
     copy_rows(tile_.parameters, lane);
     copy_rows({tile_.stage(0), context_.components() * kTileLanes}, lane);
@@ -340,7 +344,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
   const std::size_t n = context_.components();
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
     outcome_[lane] = ends[lane];
-    if (ends[lane].status != Status::terminated) {
+    if (ends[lane].status != Status::terminated && ((broken_starts_ >> lane) & 1) == 0) {
       for (std::size_t at = lane; at < n * kTileLanes; at += kTileLanes) end_state_[at] = tile_.y[at];
     }
     for (std::size_t i = lanes_[lane].saved * n; i < context_.save_points() * n; ++i) {

@@ -183,7 +183,8 @@ class AdjointTile {
   std::int64_t attempts_ = 0;
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
-  bool starts_nowhere_ = false;                  // all trajectories fail there
+  LaneMask broken_starts_ = 0;                   // whose trajectories fail there
+  bool starts_nowhere_ = false;                  // all of them
   AlignedBuffer<T> states_;                      // [lane][time][component]
   AlignedBuffer<T> behind_;                      // behind_changes()
 

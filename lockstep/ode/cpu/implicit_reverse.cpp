@@ -9,13 +9,16 @@ namespace lockstep::ode::cpu {
 namespace {
 
 // Numbers to which a sweep adds. Infinite entries of J counted as 0 in the step, and so do their derivatives: where the
-// sweep adds what is not finite nothing is added.
+// sweep adds what is not finite nothing is added. Of the first `lanes` lanes: others hold what nobody reads.
 template <class T>
 class FiniteSums {
  public:
   explicit FiniteSums(std::span<T> sums) : sums_(sums), before_(sums.begin(), sums.end()) {}
-  void drop_what_is_not_finite() const {
-    for (std::size_t at = 0; at < sums_.size(); ++at) sums_[at] = sums_[at] * 0 == 0 ? sums_[at] : before_[at];
+  void drop_what_is_not_finite(int lanes) const {
+    for (std::size_t row = 0; row < sums_.size(); row += kTileLanes) {
+      for (std::size_t at = row; at < row + static_cast<std::size_t>(lanes); ++at)
+        sums_[at] = sums_[at] * 0 == 0 ? sums_[at] : before_[at];
+    }
   }
 
  private:
@@ -72,8 +75,8 @@ void AdjointTile<T>::reverse_solution(std::size_t stage, const StageRecord<T>& r
                          .cotangents = cotangents,
                          .lanes = bar_.lanes},
                         workspace_.data());
-  state_sums.drop_what_is_not_finite();
-  parameter_sums.drop_what_is_not_finite();
+  state_sums.drop_what_is_not_finite(bar_.lanes);
+  parameter_sums.drop_what_is_not_finite(bar_.lanes);
   pending_directional_.push_back({.record = nullptr, .cotangents = cotangents, .lanes = bar_.lanes});
 }
 
