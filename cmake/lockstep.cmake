@@ -21,6 +21,7 @@ function(lockstep_library name)
   target_compile_options(${target} PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
   target_link_libraries(${target} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   lockstep_warnings(${target})
+  lockstep_keep_names_apart(${target})
 
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   list(FILTER headers EXCLUDE REGEX "(_test|/test_[^/]*|/testing/[^/]*)\\.h$")
@@ -62,6 +63,13 @@ function(lockstep_library name)
           FILE_SET alone_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           FILE_SET inner_headers DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_COMPONENTS ${name})
+endfunction()
+
+# lockstep_keep_names_apart(TARGET): GCC marks static members and inline variables of templates as unique in the
+# whole process. The dynamic loader then merges those of two plug-ins, hidden or not, which may hold two versions of us, and
+# never unloads a plug-in that has one.
+function(lockstep_keep_names_apart target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
 endfunction()
 
 # lockstep_small(files...): compiled for size in release builds: what runs once a model, and would take up the C library's
