@@ -1,4 +1,5 @@
 // The C interface's evaluating: one array in and one out, an array for each port, products with the Jacobian.
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -113,6 +114,15 @@ void require_slices_apart(const MatrixView<const T>& in, std::ptrdiff_t in_strid
   require_slices_beside(in, in_stride, out, out_stride, slices);
 }
 
+// Nor may the scratch lie where any slice does; each evaluation asks so of its own.
+template <class T>
+void require_slices_apart_from(std::span<std::byte> workspace, const MatrixView<const T>& in, std::ptrdiff_t in_stride,
+                               const MatrixView<T>& out, std::ptrdiff_t out_stride, std::size_t slices) {
+  const lockstep::Places scratch = places_of(lockstep::workspace_extent(workspace, workspace.size()), sizeof(T));
+  if (shares_memory({places_of(in), slices, in_stride}, scratch)) lockstep::refuse_workspace("in", places_of(in));
+  if (shares_memory({places_of(out), slices, out_stride}, scratch)) lockstep::refuse_workspace("out", places_of(out));
+}
+
 template <class T>
 lockstep_status evaluate_slices(const lockstep_plan* handle, std::size_t slices, MatrixView<const T> in,
                                 std::ptrdiff_t in_stride, MatrixView<T> out, std::ptrdiff_t out_stride, void* workspace,
@@ -125,6 +135,10 @@ lockstep_status evaluate_slices(const lockstep_plan* handle, std::size_t slices,
     in.columns = handle->inputs.features;
     out.columns = handle->outputs.features;
     require_slices_apart(in, in_stride, out, out_stride, slices);
+    if (workspace) {
+      const std::size_t used = std::min(workspace_bytes, plan.workspace_bytes());  // too few are refused by the first
+      require_slices_apart_from({static_cast<std::byte*>(workspace), used}, in, in_stride, out, out_stride, slices);
+    }
     for (std::size_t slice = 0;; in.data += in_stride, out.data += out_stride) {
       evaluate_views(plan, in, out, workspace, workspace_bytes);
       if (++slice == slices) return;

@@ -136,10 +136,10 @@ size_t lockstep_plan_workspace_bytes(const lockstep_plan *plan);
  * address and strides. Arrays that interleave without sharing a number are apart. Strides of `in` may be 0 or overlap;
  * each result has a place of its own.
  *
- * `workspace` holds lockstep_plan_workspace_bytes() bytes, aligned to 64 bytes, for this call alone; NULL: the thread
- * keeps one of its own, allocated by its first call. Nothing else is allocated, but for the message of a call that is
- * refused. The bits of a sample's outputs depend neither on the other samples, nor their number, nor the strides, nor the
- * instruction set.
+ * `workspace` holds lockstep_plan_workspace_bytes() bytes, aligned to 64 bytes, for this call alone and apart from `in`
+ * and `out`; NULL: the thread keeps one of its own, allocated by its first call. Nothing else is allocated, but for the
+ * message of a call that is refused. The bits of a sample's outputs depend neither on the other samples, nor their
+ * number, nor the strides, nor the instruction set.
  *
  * LOCKSTEP_INVALID_ARGUMENT when the plan is of the other precision, a pointer is NULL, arrays overlap, results
  * share a place, no memory can hold as many samples, the workspace is too small, or the net has several input or

@@ -313,6 +313,39 @@ TEST(CInterface, arrays_that_overlap_are_answered_in_words) {
   lockstep_plan_free(plan);
 }
 
+TEST(CInterface, scratch_that_holds_what_a_call_reads_or_writes_is_refused_before_the_first_slice) {
+  lockstep_plan* plan = compile(kOcean, LOCKSTEP_FLOAT32);
+  const std::size_t bytes = lockstep_plan_workspace_bytes(plan);
+  constexpr std::size_t kNumbers = 3 * 5 * 40;
+  lockstep::AlignedBuffer<float> memory(kNumbers + bytes / sizeof(float));
+  float* const scratch = memory.data() + kNumbers - kNumbers % 16;  // aligned
+  const std::vector<float> x = inputs<float>(3 * 5 * 32);
+  std::vector<float> y(3 * 5 * 31, 7);
+  const std::vector<float> before = y;
+  EXPECT_EQ(lockstep_evaluate_f32(plan, 5, x.data(), 32, 1, scratch, 31, 1, scratch, bytes), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(),
+              HasSubstr("workspace: found memory that overlaps out, expected memory of its own"));
+  const lockstep_input_f32 in{scratch + 8, 32, 1};
+  const lockstep_output_f32 out{y.data(), 31, 1};
+  EXPECT_EQ(lockstep_evaluate_ports_f32(plan, 5, &in, 1, &out, 1, scratch, bytes), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("workspace: found memory that overlaps in"));
+  // Of three slices the last reaches into it.
+  float* const last = scratch - 2 * 5 * 32;
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, 3, 5, last, 5 * 32, 32, 1, y.data(), 5 * 31, 31, 1, scratch, bytes),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("workspace: found memory that overlaps in"));
+  EXPECT_EQ(y, before);
+  std::fill_n(last, 2 * 5 * 32, 7.0F);
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, 3, 5, x.data(), 5 * 32, 32, 1, last, 5 * 32, 31, 1, scratch, bytes),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("workspace: found memory that overlaps out"));
+  EXPECT_EQ(std::count(last, last + 2 * 5 * 32, 7.0F), 2 * 5 * 32);
+  EXPECT_EQ(lockstep_evaluate_slices_f32(plan, 2, 5, last, 5 * 32, 32, 1, y.data(), 5 * 31, 31, 1, scratch, bytes),
+            LOCKSTEP_OK)
+      << lockstep_last_error();
+  lockstep_plan_free(plan);
+}
+
 TEST(CInterface, loading_and_compiling_raise_no_flags_and_keep_the_hosts) {
   std::feclearexcept(FE_ALL_EXCEPT);
   std::feraiseexcept(FE_DIVBYZERO);

@@ -84,6 +84,18 @@ bool interleave(const Axis& period, const Axis& a, const Axis& b, std::int64_t o
   return begin >= width(a) && begin + width(b) <= length;
 }
 
+Places moved(const Slices& slices, std::size_t number) {
+  Places places = slices.first;
+  places.address += number * static_cast<std::size_t>(slices.stride) * places.bytes;
+  return places;
+}
+
+// Around all slices: most arrays lie one after the other.
+Extent around(const Slices& slices) {
+  const Extent begin = extent_of(slices.first), end = extent_of(moved(slices, slices.count - 1));
+  return {std::min(begin.begin, end.begin), std::max(begin.end, end.end)};
+}
+
 }  // namespace
 
 bool fits_memory(const Places& view) {
@@ -123,24 +135,24 @@ bool share_memory(const Places& a, const Places& b) {
   return false;
 }
 
+bool shares_memory(const Slices& slices, const Places& other) {
+  if (slices.count == 0 || slices.first.rows == 0 || slices.first.columns == 0) return false;
+  if (!fits_memory(slices.first) || !within_memory(slices.count, slices.stride)) return true;
+  if (are_apart(around(slices), extent_of(other))) return false;
+  for (std::size_t i = 0; i < slices.count; ++i) {
+    if (share_memory(moved(slices, i), other)) return true;
+  }
+  return false;
+}
+
 bool slices_share_memory(const Slices& a, const Slices& b) {
   const bool empty = a.first.rows == 0 || a.first.columns == 0 || b.first.rows == 0 || b.first.columns == 0;
   if (a.count < 2 || empty) return false;
   for (const Slices* one : {&a, &b}) {
     if (!fits_memory(one->first) || !within_memory(one->count, one->stride)) return true;
   }
-  const auto moved = [](const Slices& slices, std::size_t number) {
-    Places places = slices.first;
-    places.address += number * static_cast<std::size_t>(slices.stride) * places.bytes;
-    return places;
-  };
   const auto meet = [](const Places& one, const Places& other) {
     return !are_apart(extent_of(one), extent_of(other)) && share_memory(one, other);
-  };
-  // Around all slices: most arrays lie one after the other.
-  const auto around = [&](const Slices& slices) {
-    const Extent begin = extent_of(slices.first), end = extent_of(moved(slices, slices.count - 1));
-    return Extent{std::min(begin.begin, end.begin), std::max(begin.end, end.end)};
   };
   if (are_apart(around(a), around(b))) return false;
   if (a.stride == b.stride) {  // how far apart two slices are depends on the difference of their numbers alone
@@ -213,6 +225,12 @@ void refuse_two_results(std::string written, const Places& to, const std::string
   if (!fits_memory(beside)) refuse_size(other, beside);
   throw Error(ErrorKind::invalid_argument,
               {std::move(written), "memory that overlaps " + other, "memory of its own", "give each result an array"});
+}
+
+void refuse_workspace(const std::string& name, const Places& view) {
+  if (!fits_memory(view)) refuse_size(name, view);
+  throw Error(ErrorKind::invalid_argument, {"workspace", "memory that overlaps " + name, "memory of its own",
+                                            "give scratch apart from all arrays that the call reads or writes"});
 }
 
 void refuse_shared_places(std::string written, const Places& view) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "lockstep/core/matrix_view.h"
@@ -43,6 +44,9 @@ struct Slices {
   std::size_t count;
   std::ptrdiff_t stride;
 };
+
+// Does any of the slices share memory with `other`, which lies at one place? Exact and with the same limits.
+bool shares_memory(const Slices& slices, const Places& other);
 
 // Does a slice of `a` share memory with another than its own of `b`, which has as many? Exact and with the same limits.
 bool slices_share_memory(const Slices& a, const Slices& b);
@@ -121,15 +125,47 @@ bool may_write_both(const MatrixView<T>& a, const MatrixView<T>& b) {
   return clearly_apart(a, b) || !share_memory(places_of(a), places_of(b));
 }
 
+// The bytes that a call uses of its scratch.
+inline Extent workspace_extent(std::span<std::byte> workspace, std::size_t used_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(workspace.data());
+  return {begin, begin + used_bytes};
+}
+// As elements of `bytes` bytes each.
+inline Places places_of(const Extent& workspace, std::size_t bytes) {
+  return {workspace.begin, bytes, 1, (workspace.end - workspace.begin) / bytes, 0, 1};
+}
+
+// Does it share no number with a view that the call reads or writes? In a few instructions where one lies after the
+// other.
+template <class T>
+bool is_apart(const MatrixView<T>& view, const Extent& workspace) {
+  if (size_bits(view) >> kLargeBit == 0) [[likely]] {
+    const auto begin = reinterpret_cast<std::uintptr_t>(view.data);
+    if (begin >= workspace.end) return true;
+    const std::size_t last = (view.rows - 1) * static_cast<std::size_t>(view.row_stride) +
+                             (view.columns - 1) * static_cast<std::size_t>(view.column_stride);
+    if (begin + (last + 1) * sizeof(T) <= workspace.begin) [[likely]]
+      return true;
+  }
+  return view.data == nullptr || !share_memory(places_of(view), places_of(workspace, sizeof(T)));
+}
+
 // Error (invalid_argument) where they may not; the names are what messages call the views. Of views that no memory can
 // hold it is their size that is refused.
 [[noreturn]] void refuse_overlap(std::string written, const Places& to, const std::string& read, const Places& from);
 [[noreturn]] void refuse_two_results(std::string written, const Places& to, const std::string& other,
                                      const Places& beside);
+[[noreturn]] void refuse_workspace(const std::string& name, const Places& view);
 [[noreturn]] void refuse_shared_places(std::string written, const Places& view);
 [[noreturn]] void refuse_size(std::string name, const Places& view);
 // Of a view that has samples and no address.
 [[noreturn]] void refuse_null(const std::string& name);
+// Refuses scratch that shares a number with a view which the call reads or writes, of which name() tells. Views without
+// an address are not looked at.
+template <class T, class Name>
+void require_apart(const Extent& workspace, const MatrixView<T>& view, const Name& name) {
+  if (!is_apart(view, workspace)) refuse_workspace(name(), places_of(view));
+}
 template <class T>
 bool lacks_address(const MatrixView<T>& view) {
   return view.data == nullptr && view.rows > 0;

@@ -128,7 +128,7 @@ TEST(MatrixOverlap, of_slices_is_told_for_any_strides_as_by_looking_at_every_byt
   constexpr unsigned kSeed = 22;
   std::mt19937 random(kSeed);
   const auto below = [&](int n) { return static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(n)); };
-  int shared = 0;
+  int shared = 0, met = 0;
   for (int trial = 0; trial < 4000; ++trial) {
     const auto rows = static_cast<std::size_t>(below(5)), count = static_cast<std::size_t>(below(6));
     const auto slices = [&] {
@@ -156,9 +156,16 @@ TEST(MatrixOverlap, of_slices_is_told_for_any_strides_as_by_looking_at_every_byt
     ASSERT_EQ(slices_share_memory(a, b), expected)
         << "seed " << kSeed << ", " << count << " of " << text_of(a.first) << " every " << a.stride << "; "
         << text_of(b.first) << " every " << b.stride;
+    bool meets_one = false;
+    for (std::size_t i = 0; i < count; ++i) meets_one = meets_one || meet(slice(a, i), b.first);
+    met += meets_one ? 1 : 0;
+    ASSERT_EQ(shares_memory(a, b.first), meets_one) << "seed " << kSeed << ", " << count << " of " << text_of(a.first)
+                                                    << " every " << a.stride << "; " << text_of(b.first);
   }
   EXPECT_GT(shared, 500);
   EXPECT_LT(shared, 3500);
+  EXPECT_GT(met, 500);
+  EXPECT_LT(met, 3500);
 }
 
 TEST(MatrixOverlap, views_that_no_memory_holds_are_never_apart) {
@@ -173,6 +180,7 @@ TEST(MatrixOverlap, views_that_no_memory_holds_are_never_apart) {
     EXPECT_FALSE(may_write_beside(many, few)) << rows;
     EXPECT_FALSE(slices_share_memory({places_of(few), 2, 4}, {places_of(few), 2, 4}));
     EXPECT_TRUE(slices_share_memory({places_of(few), rows, 4}, {places_of(few), rows, 4}));
+    EXPECT_TRUE(shares_memory({places_of(few), rows, 4}, places_of(MatrixView<float>{out.data(), 1, 2, 0, 1})));
   }
   const std::ptrdiff_t wide = std::ptrdiff_t{1} << 62;
   EXPECT_FALSE(may_write_beside({out.data(), 5, 2, 2, 1}, MatrixView<const float>{in.data(), 5, 2, wide, 1}));

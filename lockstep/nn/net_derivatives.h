@@ -24,8 +24,9 @@ namespace lockstep::nn {
 // One view [sample][feature] for each port, in the order of inputs() and outputs(), any strides, all of one call with
 // as many rows. Those that are written may overlap neither each other nor one that is read, unless those two are the
 // same view. An empty span of `out`, or a view of it with a null pointer, is not wanted. Nothing allocates but compile,
-// a thread's first call without a workspace, and calls for nets of more than 64 ports on a side. Throws Error
-// (invalid_argument) naming the port when shapes do not fit or the workspace is too small.
+// a thread's first call without a workspace, and calls for nets of more than 64 ports on a side. A workspace lies apart
+// from all views. Throws Error (invalid_argument) naming the port when shapes do not fit, memory overlaps or the
+// workspace is too small.
 template <class T>
 class NetDerivatives {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "T is float or double");

@@ -41,8 +41,10 @@ class NetPlan {
 
   // One view [sample][feature] for each port, in the order of inputs() and outputs(), any strides, all of the same
   // number of samples; on the calling thread, without allocation. The workspace must hold workspace_bytes() and belong
-  // to this call alone. Outputs may overlap neither each other nor an input, unless an output is the same view as an
-  // input. Throws Error (invalid_argument) naming the port when shapes do not fit or arrays overlap.
+  // to this call alone, apart from all views. Outputs may overlap neither each other nor an input, unless an output is
+  // the same view as an input. Of several output ports those with a null pointer are not wanted: they are computed and
+  // not stored. Throws Error (invalid_argument) naming the port when shapes do not fit, arrays overlap or no output is
+  // wanted.
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                 std::span<std::byte> workspace) const;
 

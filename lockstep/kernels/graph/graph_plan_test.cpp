@@ -426,6 +426,32 @@ TEST(GraphPlan, names_the_port_or_node_at_fault) {
               plan.evaluate(In{in}, Out{{nullptr, 2, 9, 9, 1}, MatrixView<float>{x.data(), 2, 1, 6, 1}});
             }),
             "no error");  // not wanted, and in place
+  for (const int threads : {1, 2}) {
+    EXPECT_THAT(message_of([&] {
+                  plan.evaluate(In{in}, Out{{nullptr, 2, 9, 9, 1}, MatrixView<float>{nullptr, 2, 1, 1, 1}}, threads);
+                }),
+                HasSubstr("out \"out0\".data: found a null pointer, expected an address"));
+  }
+  EXPECT_EQ(
+      message_of([&] {
+        plan.evaluate(In{{nullptr, 0, 6, 6, 1}}, Out{{nullptr, 0, 9, 9, 1}, MatrixView<float>{nullptr, 0, 1, 1, 1}});
+      }),
+      "no error");
+  AlignedBuffer<std::byte> memory(plan.workspace_bytes());
+  float* const scratch = reinterpret_cast<float*>(memory.data());
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{in}, Out{out, {scratch + 3, 2, 1, 1, 1}}, memory.span());
+              }),
+              HasSubstr("workspace: found memory that overlaps out \"out1\", expected memory of its own"));
+  EXPECT_THAT(message_of([&] {
+                plan.evaluate(In{{scratch, 2, 6, 6, 1}}, Out{out, second}, memory.span());
+              }),
+              HasSubstr("workspace: found memory that overlaps in \"in0\", expected memory of its own"));
+  EXPECT_THAT(
+      message_of([&] {
+        plan.evaluate(In{in}, Out{{nullptr, 2, 9, 9, 1}, MatrixView<float>{nullptr, 2, 1, 1, 1}}, memory.span());
+      }),
+      HasSubstr("out \"out0\".data: found a null pointer, expected an address"));
 
   const auto fault = [](Operation operation, std::size_t reads) {
     Builder b;

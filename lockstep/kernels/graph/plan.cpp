@@ -160,12 +160,16 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
   const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
   graph::require_given<T>(in, packed_->inputs);
-  if (workspace.size() < workspace_bytes()) {
-    graph::refuse_argument("workspace", workspace.size(), workspace_bytes(), "give at least workspace_bytes() bytes");
+  graph::require_wanted<T>(out, packed_->outputs);
+  const std::size_t bytes = workspace_bytes();
+  if (workspace.size() < bytes) {
+    graph::refuse_argument("workspace", workspace.size(), bytes, "give at least workspace_bytes() bytes");
   }
-  if (const std::size_t odd = reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment; odd != 0) {
+  const Extent used = workspace_extent(workspace, bytes);
+  if (const std::size_t odd = used.begin % kAlignment; odd != 0) {
     graph::refuse_argument("workspace alignment", odd, 0, "align it to 64 bytes");
   }
+  graph::require_apart_from(used, packed_->inputs, packed_->outputs, in, out);
   evaluate_rows(*packed_, in, out, 0, rows, workspace.data());
 }
 
@@ -175,6 +179,7 @@ void GraphPlan<T>::evaluate(std::span<const MatrixView<const T>> in, std::span<c
   const StandardArithmetic arithmetic;
   const std::size_t rows = graph::require_shapes(packed_->inputs, packed_->outputs, in, out);
   graph::require_given<T>(in, packed_->inputs);
+  graph::require_wanted<T>(out, packed_->outputs);
   if (threads != 1) threads = chosen_threads(threads);
   if (threads > 1) {
     threads = static_cast<int>(std::min(static_cast<std::size_t>(threads), useful_threads(*packed_, rows)));

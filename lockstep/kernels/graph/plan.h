@@ -32,8 +32,8 @@ class GraphPlan {
 
   // One view [sample][feature] for each port, in the order of the graph, any strides, all of the same number of
   // samples; on the calling thread, without allocation. The workspace must hold workspace_bytes() and belong to this
-  // call alone. Outputs may overlap neither each other nor an input, unless an output is the same view as an input; one
-  // with a null pointer is not stored.
+  // call alone, apart from all views. Outputs may overlap neither each other nor an input, unless an output is the same
+  // view as an input; one with a null pointer is not stored, where another is.
   // Throws Error (invalid_argument) naming the port when shapes do not fit or arrays overlap.
   void evaluate(std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out,
                 std::span<std::byte> workspace) const;

@@ -81,6 +81,11 @@ struct DerivativePlan<T>::Nets {
             "give at least workspace_bytes() bytes");
     const std::size_t past = reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment;
     require(past == 0, "workspace", " alignment", past, 0, "align it to 64 bytes");
+    const Extent used = workspace_extent(workspace, bytes);
+    require_apart(used, in, [] { return "in"; });
+    require_apart(used, vector, [&] { return first; });
+    require_apart(used, out, [] { return "out"; });
+    require_apart(used, result, [&] { return second; });
     return reinterpret_cast<T*>(workspace.data());
   }
 };

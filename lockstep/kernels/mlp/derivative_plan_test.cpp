@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -306,6 +307,18 @@ TEST(DerivativePlan, shapes_that_do_not_fit_are_refused_by_name) {
               plan.jvp(in, dot, rows(values, 4), {along.data(), 4, 2, 3, 1});
             }),
             "no error");  // in place
+  AlignedBuffer<std::byte> workspace(plan.workspace_bytes());
+  float* const scratch = reinterpret_cast<float*>(workspace.data());
+  const auto in_scratch = [&](std::size_t columns) { return MatrixView<float>{scratch, 4, columns, 3, 1}; };
+  const std::pair<std::string, std::function<void()>> held[] = {
+      {"in,", [&] { plan.jvp(in_scratch(3), dot, {}, rows(two, 4), workspace.span()); }},
+      {"in_dot,", [&] { plan.jvp(in, in_scratch(3), {}, rows(two, 4), workspace.span()); }},
+      {"out,", [&] { plan.jvp(in, dot, in_scratch(2), rows(two, 4), workspace.span()); }},
+      {"out_dot,", [&] { plan.jvp(in, dot, {}, in_scratch(2), workspace.span()); }},
+      {"in_bar,", [&] { plan.vjp(in, rows(std::as_const(two), 4), {}, in_scratch(3), workspace.span()); }}};
+  for (const auto& [name, call] : held) {
+    EXPECT_TRUE(overlaps(call, "workspace: found memory that overlaps " + name)) << message_of(call);
+  }
   std::vector<std::byte> small(64);
   EXPECT_NE(message_of([&] { plan.jvp(in, in, {}, rows(two, 4), small); }).find("workspace"), std::string::npos);
 }

@@ -95,10 +95,12 @@ template <class T>
 void Plan<T>::evaluate(MatrixView<const T> in, MatrixView<T> out, std::span<std::byte> workspace) const {
   const StandardArithmetic arithmetic;
   require_shapes(*packed_, in, out);
-  require(workspace.size() >= workspace_bytes(), "workspace", workspace.size(), workspace_bytes(),
-          "give at least workspace_bytes() bytes");
-  require(reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment == 0, "workspace alignment",
-          reinterpret_cast<std::uintptr_t>(workspace.data()) % kAlignment, 0, "align it to 64 bytes");
+  const std::size_t bytes = workspace_bytes();
+  require(workspace.size() >= bytes, "workspace", workspace.size(), bytes, "give at least workspace_bytes() bytes");
+  const Extent used = workspace_extent(workspace, bytes);
+  require(used.begin % kAlignment == 0, "workspace alignment", used.begin % kAlignment, 0, "align it to 64 bytes");
+  require_apart(used, in, [] { return "in"; });
+  require_apart(used, out, [] { return "out"; });
   evaluate_rows(*packed_, in, out, workspace.data());
 }
 

@@ -29,9 +29,9 @@ class Plan {
   std::size_t workspace_bytes() const;
 
   // out[sample][output] = net(in[sample][input]) for any strides, on the calling thread, without allocation.
-  // The workspace must hold workspace_bytes() and belong to this call alone. `in` and `out` may not overlap unless
-  // they are the same view (one may have fewer columns); each element of `out` has a place of its own. Throws Error
-  // (invalid_argument) when shapes do not fit, views overlap or results share a place.
+  // The workspace must hold workspace_bytes() and belong to this call alone, apart from `in` and `out`. These may not
+  // overlap unless they are the same view (one may have fewer columns); each element of `out` has a place of its own.
+  // Throws Error (invalid_argument) when shapes do not fit, memory overlaps or results share a place.
   void evaluate(MatrixView<const T> in, MatrixView<T> out, std::span<std::byte> workspace) const;
 
   // The same with a workspace of its own (thread-local, kept), on `threads` threads (0: all).

@@ -329,6 +329,37 @@ TYPED_TEST(PlanBits, other_overlaps_are_refused_and_write_nothing) {
   EXPECT_EQ("", difference<T>(over, samples.out.data()));
 }
 
+TYPED_TEST(PlanBits, a_workspace_that_holds_what_a_call_reads_or_writes_is_refused) {
+  using T = TypeParam;
+  const Mlp mlp = random_mlp({4, 30, 3}, {ActivationKind::tanh}, 5);
+  const Samples<T> samples(mlp, 5);
+  const auto plan = Plan<T>::compile(mlp);
+  const std::size_t used = plan.workspace_bytes();
+  AlignedBuffer<std::byte> memory(used + 5 * 8 * sizeof(T));
+  T* const begin = reinterpret_cast<T*>(memory.data());
+  T* const end = begin + used / sizeof(T);
+  const MatrixView<const T> in{samples.in.data(), 5, 4, 4, 1};
+  std::vector<T> y(5 * 3, 7);
+  const std::vector<T> before = y;
+  const MatrixView<T> out{y.data(), 5, 3, 3, 1};
+  for (T* const inside : {begin, begin + 9, end - 1}) {
+    const MatrixView<T> there{inside, 5, 3, 3, 1};
+    EXPECT_EQ(message_of([&] { plan.evaluate(in, there, memory.span()); }),
+              "workspace: found memory that overlaps out, expected memory of its own; give scratch apart from all "
+              "arrays that "
+              "the call reads or writes");
+    EXPECT_EQ(message_of([&] {
+                plan.evaluate({inside, 5, 4, 4, 1}, out, memory.span());
+              }).rfind("workspace: found memory that overlaps in,", 0),
+              0u);
+    EXPECT_EQ(y, before);
+  }
+  // One block may hold both, results after what is used. No samples lie nowhere.
+  plan.evaluate(in, MatrixView<T>{end, 5, 3, 3, 1}, memory.span());
+  EXPECT_EQ(std::memcmp(end, samples.out.data(), y.size() * sizeof(T)), 0);
+  EXPECT_EQ(message_of([&] { plan.evaluate({begin, 0, 4, 4, 1}, {begin, 0, 3, 3, 1}, memory.span()); }), "no error");
+}
+
 TYPED_TEST(PlanBits, scalings_are_one_subtraction_one_division_and_one_fma) {
   using T = TypeParam;
   Mlp mlp = random_mlp({5, 21, 6}, {ActivationKind::tanh}, 13);

@@ -45,6 +45,28 @@ void require_given(std::span<const MatrixView<const T>> in, const std::vector<Po
   }
 }
 
+// At least one output: those with a null pointer are not wanted.
+template <class T>
+void require_wanted(std::span<const MatrixView<T>> out, const std::vector<Port>& outputs) {
+  for (const MatrixView<T>& view : out) {
+    if (!lacks_address(view)) [[likely]]
+      return;
+  }
+  if (!out.empty()) refuse_null("out \"" + outputs[0].name + '"');
+}
+
+// Scratch that holds no number of any.
+template <class T>
+void require_apart_from(const Extent& workspace, const std::vector<Port>& inputs, const std::vector<Port>& outputs,
+                        std::span<const MatrixView<const T>> in, std::span<const MatrixView<T>> out) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    lockstep::require_apart(workspace, in[i], [&] { return "in \"" + inputs[i].name + '"'; });
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    lockstep::require_apart(workspace, out[i], [&] { return "out \"" + outputs[i].name + '"'; });
+  }
+}
+
 // Outputs whose elements have a place each, apart from all inputs, unless they are the same view, and from each other.
 // Those with a null pointer are not written.
 template <class T>
