@@ -112,8 +112,9 @@ lockstep_status lockstep_compile(const lockstep_model *model, const lockstep_com
                                  lockstep_plan **plan);
 void lockstep_plan_free(lockstep_plan *plan);
 
-/* Loads a plan file that `lockstep compile` wrote: no model has to be read. LOCKSTEP_UNSUPPORTED when it was made for an
- * instruction set this machine lacks, or by another version; LOCKSTEP_BAD_MODEL when it is damaged. */
+/* Loads a plan file that `lockstep compile` wrote: no model has to be read. One made for any machine, as it is where no
+ * --target was named, takes the best instruction set of this one. LOCKSTEP_UNSUPPORTED when it was made for one that
+ * this machine lacks, or by another version; LOCKSTEP_BAD_MODEL when it is damaged. */
 lockstep_status lockstep_plan_load(const char *path, lockstep_plan **plan);
 
 /* Features and ports, as of the model. */

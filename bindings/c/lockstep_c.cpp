@@ -151,8 +151,9 @@ void require_target(const lockstep::nn::PlanFile& file, const char* path) {
   try {
     lockstep::require_cpu_target(file.target);
   } catch (const lockstep::Error& error) {
-    throw lockstep::Error(error.kind(), {path, "a plan for " + error.found(), error.expected(),
-                                         "make it again from the model: lockstep compile, here or with --target"});
+    throw lockstep::Error(error.kind(),
+                          {path, "a plan for " + error.found(), error.expected(),
+                           "make it again from the model: lockstep compile, without --target or with one of these"});
   }
 }
 

@@ -607,8 +607,16 @@ TEST(CInterface, plan_files_load_with_the_same_bits_or_are_refused) {
   EXPECT_EQ(lockstep_evaluate_f32(compiled, kSamples, x.data(), 32, 1, b.data(), 31, 1, nullptr, 0), LOCKSTEP_OK);
   EXPECT_EQ(a, b);
   lockstep_plan_free(loaded);
+  loaded = nullptr;
+  file.target = lockstep::CpuTarget::scalar;
+  file.made_for = lockstep::nn::PlanFor::any_machine;
+  lockstep::nn::write_plan(path, file, lockstep::Existing::replace);
+  ASSERT_EQ(lockstep_plan_load(path.c_str(), &loaded), LOCKSTEP_OK) << lockstep_last_error();
+  EXPECT_STREQ(lockstep_plan_description(loaded), lockstep_plan_description(compiled));
+  lockstep_plan_free(loaded);
   lockstep_plan_free(compiled);
   loaded = nullptr;
+  file.made_for = lockstep::nn::PlanFor::target;
   file.target =
       lockstep::best_cpu_target() == lockstep::CpuTarget::neon ? lockstep::CpuTarget::avx2 : lockstep::CpuTarget::neon;
   lockstep::nn::write_plan(path, file, lockstep::Existing::replace);

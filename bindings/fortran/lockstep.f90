@@ -555,7 +555,8 @@ contains
                                   stat, errmsg)
   end function
 
-  ! Loads a plan file made by `lockstep compile`.
+  ! Loads a plan file made by `lockstep compile`: for the best instruction set of this machine, or for the one that was
+  ! named there, which this machine must have.
   subroutine plan_load(self, path, stat, errmsg)
     class(lockstep_plan), intent(inout) :: self
     character(*), intent(in) :: path

@@ -55,12 +55,12 @@ double evaluation_seconds(const nn::NetPlan<T>& plan, std::size_t samples) {
   return best;
 }
 
-// `lacked`: what a plan file was made for, where that is not here.
+// `made_for` is made_for_text() of a plan file whose target is not named here.
 template <class T>
-void explain_plan(const nn::Model& model, CpuTarget target, std::optional<CpuTarget> lacked) {
+void explain_plan(const nn::Model& model, CpuTarget target, const std::string& made_for) {
   constexpr std::size_t kBatch = 1024;
   const auto plan = nn::NetPlan<T>::compile(model, target);
-  print_line("plan", (lacked ? lacking_text(*lacked) : "") + plan.description());
+  print_line("plan", made_for + plan.description());
   print_line("predicted", "about " + seconds_text(evaluation_seconds(plan, 1)) + " for one sample alone, " +
                               seconds_text(evaluation_seconds(plan, kBatch) / kBatch) + " a sample in batches of " +
                               count_text(kBatch) + ", on one thread");
@@ -112,14 +112,14 @@ void explain_model(const std::filesystem::path& path, const ProblemOverrides& ov
   print_line("net", path.string() + (is_plan ? ", a plan file" : "") + ", " + count_text(model.parameter_count()) +
                         " parameters");
   print_line("ports", ports_text(model.inputs) + " -> " + ports_text(model.outputs));
-  std::optional<CpuTarget> lacked;
-  if (is_plan && !overrides.cpu_target && !is_available(file.target)) {
-    lacked = file.target;
-    file.target = best_cpu_target();
+  std::string made_for;
+  if (is_plan && !overrides.cpu_target) {
+    made_for = made_for_text(file);
+    if (!is_available(file.target)) file.target = best_cpu_target();
   }
   in_model_file(path, [&] {
-    return file.precision == Precision::f64 ? explain_plan<double>(model, file.target, lacked)
-                                            : explain_plan<float>(model, file.target, lacked);
+    return file.precision == Precision::f64 ? explain_plan<double>(model, file.target, made_for)
+                                            : explain_plan<float>(model, file.target, made_for);
   });
   for (const std::string& note : model.provenance.notes)
     std::printf("- %s\n", printable(note, LineBreaks::escape).c_str());

@@ -57,8 +57,10 @@ bool is_available(CpuTarget target) {
   return false;
 }
 
-std::string lacking_text(CpuTarget target) {
-  return "for " + std::string(to_string(target)) + ", which this machine lacks; here it would be: ";
+std::string made_for_text(const nn::PlanFile& plan) {
+  if (plan.made_for == nn::PlanFor::any_machine) return "for the best of any machine, here ";
+  if (is_available(plan.target)) return {};
+  return "for " + std::string(to_string(plan.target)) + ", which this machine lacks; here it would be: ";
 }
 
 Error naming_file(const Error& error, const std::filesystem::path& path) {

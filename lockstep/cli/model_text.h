@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/nn/model.h"
+#include "lockstep/nn/plan_file.h"
 #include "lockstep/nn/safetensors.h"
 
 namespace lockstep::cli {
@@ -21,10 +22,11 @@ std::vector<std::pair<std::string, std::string>> node_lines(const nn::Model& mod
 // "1,234 parameters, float32": how many, and how they are stored; "no parameters".
 std::string parameters_text(const nn::Model& model);
 
-// Whether this machine has the instruction set, and what is said before the description of a plan that it cannot run,
-// which is then that of its own best one: "for neon, which this machine lacks; here it would be: ".
+// Whether this machine has the instruction set, and what is said before the description of a plan that is for any
+// machine, "for the best of any machine, here ", or that this one cannot run, where the description is that of its own
+// best one: "for neon, which this machine lacks; here it would be: ".
 bool is_available(CpuTarget target);
-std::string lacking_text(CpuTarget target);
+std::string made_for_text(const nn::PlanFile& plan);
 
 // The error with the file in its field, where it is about the model and does not name the file yet: "net.h5", or
 // "net.h5: NODE".

@@ -23,6 +23,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::array<char, 8> kMark = {'\x89', 'L', 'S', 'P', 'L', 'A', 'N', '\n'};
 constexpr std::size_t kDigestAt = 32, kDigestLength = 32, kBodyAt = kDigestAt + kDigestLength;
+constexpr std::uint32_t kAnyMachine = 0xffffffff;  // as a target
 constexpr const char* kCompileAgain = "make it again from the model: lockstep compile";
 
 struct Header {  // the first kDigestAt bytes
@@ -252,6 +253,10 @@ bool is_plan_file(std::span<const std::byte> bytes) {
 std::vector<std::byte> plan_bytes(const PlanFile& plan) {
   const StandardReading arithmetic;
   plan.model.validate();
+  const bool any_machine = plan.made_for == PlanFor::any_machine;
+  const std::uint32_t version = any_machine                ? kPlanFileVersionForAnyMachine
+                                : plan.model.calls.empty() ? kPlanFileVersion
+                                                           : kPlanFileVersionWithCalls;
   PlanWriter writer;
   writer.bytes.resize(kBodyAt);
   const Model& model = plan.model;
@@ -266,15 +271,15 @@ std::vector<std::byte> plan_bytes(const PlanFile& plan) {
     writer(node.operation.index());
     std::visit([&](const auto& operation) { members(writer, operation); }, node.operation);
   }
-  if (!model.calls.empty()) writer(model.calls.size());
+  if (version != kPlanFileVersion) writer(model.calls.size());
   for (const GuardedCall& call : model.calls) {
     writer(call.net), writer(call.name);
     write_ports(writer, call.inputs);
   }
   const Header header{kMark,
-                      model.calls.empty() ? kPlanFileVersion : kPlanFileVersionWithCalls,
+                      version,
                       plan.precision == Precision::f32 ? 32u : 64u,
-                      static_cast<std::uint32_t>(plan.target),
+                      any_machine ? kAnyMachine : static_cast<std::uint32_t>(plan.target),
                       0,
                       writer.bytes.size()};
   std::memcpy(writer.bytes.data(), &header, sizeof header);
@@ -300,10 +305,10 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) 
   if (bytes.size() < kBodyAt) refuse(source, "a truncated plan file", "a whole one", kCompileAgain);
   Header header{};
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.version != kPlanFileVersion && header.version != kPlanFileVersionWithCalls) {
+  if (header.version < kPlanFileVersion || header.version > kPlanFileVersionForAnyMachine) {
     throw Error(ErrorKind::unsupported,
                 {source, "a plan file of version " + std::to_string(header.version),
-                 "version " + std::to_string(kPlanFileVersion) + " or " + std::to_string(kPlanFileVersionWithCalls),
+                 "version " + std::to_string(kPlanFileVersion) + " to " + std::to_string(kPlanFileVersionForAnyMachine),
                  kCompileAgain});
   }
   if (header.bytes != bytes.size()) {
@@ -315,12 +320,16 @@ PlanFile read_plan(std::span<const std::byte> bytes, const std::string& source) 
   if (std::memcmp(bytes.data() + kDigestAt, hash.hex().data(), kDigestLength) != 0) {
     refuse(source, "a checksum that does not fit its content (damaged)", "one that does", kCompileAgain);
   }
-  const bool known = (header.precision == 32 || header.precision == 64) &&
-                     header.target <= static_cast<std::uint32_t>(CpuTarget::neon);
+  const bool any_machine = header.version == kPlanFileVersionForAnyMachine;
+  const bool known_target =
+      any_machine ? header.target == kAnyMachine : header.target <= static_cast<std::uint32_t>(CpuTarget::neon);
+  const bool known = (header.precision == 32 || header.precision == 64) && known_target;
   if (!known) refuse(source, "a precision or target unknown here", "32 or 64 bits, a known target", kCompileAgain);
   Reader reader(bytes.subspan(kBodyAt), source);
-  PlanFile plan{read_model(reader, header.version == kPlanFileVersionWithCalls),
-                header.precision == 32 ? Precision::f32 : Precision::f64, static_cast<CpuTarget>(header.target)};
+  PlanFile plan{read_model(reader, header.version != kPlanFileVersion),
+                header.precision == 32 ? Precision::f32 : Precision::f64,
+                any_machine ? best_cpu_target() : static_cast<CpuTarget>(header.target),
+                any_machine ? PlanFor::any_machine : PlanFor::target};
   plan.model.validate();
   return plan;
 }

@@ -93,7 +93,7 @@ TEST(PlanFile, another_version_is_named) {
   std::vector<std::byte> bytes = plan_bytes(small_plan());
   bytes[8] = std::byte{9};
   EXPECT_THAT(message_of([&] { read_plan(bytes, "net.plan"); }),
-              HasSubstr("found a plan file of version 9, expected version 1 or 2; make it again from the model"));
+              HasSubstr("found a plan file of version 9, expected version 1 to 3; make it again from the model"));
   EXPECT_THAT(message_of([&] { read_plan(std::vector<std::byte>(100), "net.plan"); }), HasSubstr("no plan file"));
 }
 
@@ -102,6 +102,23 @@ TEST(PlanFile, a_target_this_machine_lacks_is_refused_when_it_is_to_run) {
   const auto here = available_cpu_targets();
   if (std::find(here.begin(), here.end(), CpuTarget::neon) != here.end()) GTEST_SKIP() << "this machine has it";
   EXPECT_THAT(message_of([&] { compile<float>(plan.model, plan.target); }), HasSubstr("found neon, expected one this"));
+}
+
+// So that a file made on one node of a cluster loads on another; readers of before refuse its version.
+TEST(PlanFile, for_any_machine_it_is_for_the_best_of_the_one_that_reads_it) {
+  PlanFile plan{small_model(), Precision::f64, CpuTarget::neon, PlanFor::any_machine};
+  std::vector<std::byte> bytes = plan_bytes(plan);
+  EXPECT_EQ(bytes[8], std::byte{kPlanFileVersionForAnyMachine});
+  const PlanFile back = read_plan(bytes, "net.plan");
+  EXPECT_EQ(back.made_for, PlanFor::any_machine);
+  EXPECT_EQ(back.target, best_cpu_target());
+  EXPECT_EQ(back.model.digest(), plan.model.digest());
+  EXPECT_EQ(plan_bytes(back), bytes);
+  plan.made_for = PlanFor::target;  // as files of before are
+  bytes = plan_bytes(plan);
+  EXPECT_EQ(bytes[8], std::byte{kPlanFileVersion});
+  EXPECT_EQ(read_plan(bytes, "net.plan").target, CpuTarget::neon);
+  EXPECT_EQ(read_plan(bytes, "net.plan").made_for, PlanFor::target);
 }
 
 TEST(PlanFile, a_plan_has_the_bits_of_its_model) {

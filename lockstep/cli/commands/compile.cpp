@@ -21,7 +21,7 @@ namespace {
 struct CompileOptions {
   std::filesystem::path model;
   std::filesystem::path output;
-  std::string target;
+  std::string target = "best";
   std::string precision = "f32";
   std::optional<std::string> activations;
   bool overwrite = false;
@@ -29,25 +29,28 @@ struct CompileOptions {
 
 constexpr const char* kCompileExamples = R"(
 Examples:
-  lockstep compile net.onnx -o net.plan                  # for this machine
+  lockstep compile net.onnx -o net.plan                  # for any machine, each at its best
   lockstep compile net.h5 --target avx2 --precision f64 -o net.plan
 
-A host loads the file by lockstep_plan_load (C, Fortran) or nn::read_plan (C++). The target may be one that this machine
-lacks; the results have the same bits on all. A plan file is checked by a checksum and read only by the version of
-Lockstep that wrote it: keep the model.)";
+A host loads the file by lockstep_plan_load (C, Fortran) or nn::read_plan (C++). The target `best` is chosen then: the best
+of the machine that loads the file. One that is named, which this machine may lack, is refused by machines without it. The
+results have the same bits on all. A plan file is checked by a checksum and read only by the version of Lockstep that
+wrote it, and some later ones: keep the model.)";
 
 int compile_model(const CompileOptions& options) {
   refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
   nn::PlanFile plan{load_model(options.model, options.activations),
-                    options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target()};
-  if (!options.target.empty()) {
+                    options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target(),
+                    nn::PlanFor::any_machine};
+  if (options.target != "best") {
     const auto target = parse_cpu_target(options.target);
     if (!target) {
       throw Error(ErrorKind::invalid_argument,
-                  {"--target", '"' + options.target + '"', "scalar, avx2, avx512 or neon", {}});
+                  {"--target", '"' + options.target + '"', "best, scalar, avx2, avx512 or neon", {}});
     }
     plan.target = *target;
+    plan.made_for = nn::PlanFor::target;
   }
   // Lowered here as far as can be, so that a net that cannot be is found now.
   const CpuTarget here = is_available(plan.target) ? plan.target : best_cpu_target();
@@ -56,11 +59,7 @@ int compile_model(const CompileOptions& options) {
                                             : nn::NetPlan<double>::compile(plan.model, here).description();
   });
   nn::write_plan(options.output, plan, existing);
-  if (here == plan.target) {
-    std::printf("%s\n", description.c_str());
-  } else {
-    std::printf("%s%s\n", lacking_text(plan.target).c_str(), description.c_str());
-  }
+  std::printf("%s%s\n", made_for_text(plan).c_str(), description.c_str());
   std::printf("%s, %s\n", options.output.string().c_str(),
               size_text(std::filesystem::file_size(options.output)).c_str());
   return kSuccess;
@@ -73,8 +72,10 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("compile", "a net as a plan file, which a host program loads at once");
   command->add_option("MODEL", options->model, "a model file")->required();
   command->add_option("-o,--output", options->output, "plan file to write")->check(file_name())->required();
-  command->add_option("--target", options->target,
-                      "instruction set: avx512, avx2, neon or scalar; the best of this machine by default");
+  command
+      ->add_option("--target", options->target,
+                   "instruction set: avx512, avx2, neon or scalar; best: the best of each machine that loads the file")
+      ->capture_default_str();
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
