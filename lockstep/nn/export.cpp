@@ -272,7 +272,7 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
   if (!cuda) {
     // The rows of a tile and of one sample in a call's own variables. What compilers add was measured, of GCC 12 and
     // clang 14 at -O0 to -O3 with registers of 16 to 64 bytes: at most 10.6 and 7.4 kB for spilled registers of a batch
-    // in double and in float, 2.1 kB for one sample.
+    // in double and in float, 2.1 kB for one sample. A graph's tile is a function of its own for that.
     const std::size_t rows = plan.graph ? plan.graph->rows : 2 * plan.widest;
     const auto kilobytes = [&](std::size_t samples, std::size_t number, std::size_t more) {
       return std::to_string((rows * samples * number + 1023) / 1024 + more);

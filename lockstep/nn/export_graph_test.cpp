@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/testing/graph_models.h"
+#include "lockstep/nn/testing/stack_use.h"
 
 namespace lockstep::nn {
 namespace {
@@ -384,6 +387,74 @@ TEST_F(GraphHeader, nvcc_compiles_the_forms_of_a_thread_a_warp_and_a_block) {
   expect_same_bits({random_net(5)}, {.language = HeaderLanguage::cuda, .weights_in = WeightsIn::argument}, {nvcc});
 }
 #endif
+
+// Weights of attention as exporters write it without products of matrices: columns over and over, products and sums of
+// them, functions between. Its tile has more constants and indices than registers hold.
+Model columns_over_and_over() {
+  graph::testing::Builder b;
+  const std::size_t x = b.input(12);
+  std::vector<std::size_t> from, over, last;
+  for (std::size_t i = 0; i < 36; ++i) {
+    from.push_back(i / 12 * 4 + i % 4);
+    over.push_back(i % 12 / 4 + i % 4 * 3);
+  }
+  for (std::size_t i = 0; i < 12; ++i) last.push_back(i * 7 % 12);
+  std::size_t value = x;
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    const std::size_t product =
+        b.add(Binary{BinaryKind::multiply}, {b.add(Columns{from}, {value}), b.add(Columns{over}, {value})});
+    std::size_t sum = 0;
+    for (std::size_t part = 0; part < 3; ++part) {
+      std::vector<std::size_t> every;
+      for (std::size_t i = 0; i < 12; ++i) every.push_back(3 * i + part);
+      const std::size_t column = b.add(Columns{every}, {product});
+      sum = part == 0 ? column : b.add(Binary{BinaryKind::add}, {sum, column});
+    }
+    const std::size_t weights = b.add(Softmax{}, {b.add(Unary{UnaryKind::cosine}, {sum})});
+    value = b.add(Binary{BinaryKind::multiply}, {weights, b.add(Columns{last}, {value})});
+  }
+  b.output(value);
+  return named(b.graph);
+}
+
+TEST_F(GraphHeader, takes_the_stack_that_is_stated) {
+  std::vector<Model> models = {columns_over_and_over()};
+#ifdef LOCKSTEP_ONNX
+  models.push_back(load(std::string(LOCKSTEP_TEST_DATA) + "/exported/graph_normalised_opset17.onnx"));
+#endif
+  for (const Model& model : models) {
+    const std::string text = export_header(model, {.name = "net"}).text;
+    int most_double = 0, most_float = 0, most_alone = 0;
+    ASSERT_EQ(std::sscanf(text.c_str() + text.find("A batch takes"),
+                          "A batch takes at most %d kB of stack in double and %d kB in float, one sample %d kB.",
+                          &most_double, &most_float, &most_alone),
+              3);
+    write("net.h", text.data(), text.size());
+    const auto call = [&](const std::string& function, const std::string& x, const std::string& y,
+                          const std::string& pitch, const std::string& strides) {
+      return "  net_evaluate" + function + arguments(model, x, y, pitch, strides) + ");\n  return unused;\n}\n";
+    };
+    const std::string program = testing::stack_program(
+        "#include \"net.h\"\nstatic double x[NET_INPUTS * 100], y[NET_OUTPUTS * 100];\n"
+        "static float u[NET_INPUTS * 100], v[NET_OUTPUTS * 100];\n"
+        "static void *in_double(void *unused) {\n" +
+        call("_batch_f64(100, ", "x", "y", " * 100", ", 1, 100") + "static void *in_float(void *unused) {\n" +
+        call("_batch_f32(100, ", "u", "v", " * 100", ", 1, 100") + "static void *alone(void *unused) {\n" +
+        call("_f64(", "x", "y", "", ""));
+    write("stack.c", program.data(), program.size());
+    for (const std::string& command : testing::compilers_of_stacks(LOCKSTEP_TEST_CC)) {
+      ASSERT_EQ(run(command + " -Wall -Wextra stack.c -o stack -lm -lpthread && ./stack"), 0) << read("messages.txt");
+      std::istringstream numbers(read("messages.txt"));
+      int nothing = 0, in_double = 0, in_float = 0, alone = 0;
+      numbers >> nothing >> in_double >> in_float >> alone;
+      ASSERT_TRUE(numbers) << read("messages.txt");
+      EXPECT_GT(in_double - nothing, (most_double - 12) * 1024 / 2) << command;
+      EXPECT_LE(in_double - nothing, most_double * 1024) << command;
+      EXPECT_LE(in_float - nothing, most_float * 1024) << command;
+      EXPECT_LE(alone - nothing, most_alone * 1024) << command;
+    }
+  }
+}
 
 TEST_F(GraphHeader, nets_without_weights_have_no_array_of_them) {
   graph::testing::Builder b;

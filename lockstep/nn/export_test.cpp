@@ -19,6 +19,7 @@
 #include "lockstep/kernels/mlp/testing/reference.h"
 #include "lockstep/nn/compile.h"
 #include "lockstep/nn/load.h"
+#include "lockstep/nn/testing/stack_use.h"
 
 namespace lockstep::nn {
 namespace {
@@ -436,19 +437,12 @@ TEST(ExportedHeader, words_from_the_model_cannot_leave_the_comment) {
   EXPECT_THAT(text, HasSubstr("attribution: somebody  / #error escaped #error escaped\n"));
 }
 
-// Calls both nets from one function, on a stack whose numbers it has set before; prints how many bytes changed, after
-// those of a thread that does nothing.
-constexpr const char* kTwoNets = R"(#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+// Calls both nets from one function: clang would add up the stacks of what it puts into one.
+constexpr const char* kTwoNets = R"(
 #include "one.h"
 #include "two.h"
-enum { kStack = 1 << 20 };
 static double x[100 * 128], y[100 * 128];
 static float u[100 * 128], v[100 * 128];
-static void *nothing(void *unused) { return unused; }
 static void *in_double(void *unused) {
   one_evaluate_batch_f64(100, x, ONE_INPUTS, 1, y, ONE_OUTPUTS, 1);
   two_evaluate_batch_f64(100, x, TWO_INPUTS, 1, y, TWO_OUTPUTS, 1);
@@ -463,29 +457,6 @@ static void *alone(void *unused) {
   one_evaluate_f64(x, y);
   return unused;
 }
-static int used(void *(*function)(void *)) {
-  unsigned char *stack;
-  pthread_attr_t attributes;
-  pthread_t thread;
-  int i = 0;
-  if (posix_memalign((void **)&stack, 4096, kStack)) exit(9);
-  memset(stack, 0xa5, kStack);
-  pthread_attr_init(&attributes);
-  pthread_attr_setstack(&attributes, stack, kStack);
-  if (pthread_create(&thread, &attributes, function, NULL)) exit(8);
-  pthread_join(thread, NULL);
-  while (i < kStack && stack[i] == 0xa5) ++i;
-  free(stack);
-  return kStack - i;
-}
-int main(void) {
-  used(nothing);
-  printf("%d\n", used(nothing));
-  printf("%d\n", used(in_double));
-  printf("%d\n", used(in_float));
-  printf("%d\n", used(alone));
-  return 0;
-}
 )";
 
 TEST(ExportedHeader, two_nets_in_one_function_take_the_stack_that_is_stated) {
@@ -498,17 +469,8 @@ TEST(ExportedHeader, two_nets_in_one_function_take_the_stack_that_is_stated) {
   EXPECT_THAT(export_header(ocean, {.language = HeaderLanguage::cuda, .name = "net"}).text, Not(HasSubstr("stack")));
   folder.write("one.h", one);
   folder.write("two.h", two);
-  folder.write("stack.c", kTwoNets);
-  std::vector<std::string> commands;
-  for (const char* options : {" -O0", " -O2 -march=native", " -O3 -march=native"}) {
-    commands.push_back(LOCKSTEP_TEST_CC + std::string(options));
-  }
-  for (const char* clang : {"clang", "clang-14"}) {  // which would add up what it puts into one function
-    if (folder.run("command -v " + std::string(clang)) != 0) continue;
-    commands.push_back(clang + std::string(" -O2 -march=native"));
-    break;
-  }
-  for (const std::string& command : commands) {
+  folder.write("stack.c", testing::stack_program(kTwoNets));
+  for (const std::string& command : testing::compilers_of_stacks(LOCKSTEP_TEST_CC)) {
     ASSERT_EQ(folder.run(command + " -Wall -Wextra stack.c -o stack -lm -lpthread && ./stack"), 0) << folder.messages();
     std::istringstream numbers(folder.messages());
     int nothing = 0, in_double = 0, in_float = 0, alone = 0;

@@ -46,15 +46,21 @@ constexpr std::string_view kC = R"(
 @CALL void $evaluate~({WEIGHT_ARGUMENT}{PORTS}) {
   {T} v[@ROWS];
 {UNUSED}{LOAD}{CALLS}{STORE}}
-/* The same for `samples` samples: feature i of sample s of a port lies at port[s * sample_stride + i * feature_stride];
+{TILE}/* The same for `samples` samples: feature i of sample s of a port lies at port[s * sample_stride + i * feature_stride];
  * strides count numbers. An output may be an input itself (same strides) or share nothing with it. */
 @BATCH void $evaluate_batch~({WEIGHT_ARGUMENT}size_t samples{STRIDED_PORTS}) {
   {T} v[@ROWS * @TILE];
 {BATCH_UNUSED}  for (; samples >= @TILE; samples -= @TILE) {
-{TILE_LOAD}{TILE_CALLS}{TILE_STORE}{ADVANCE_TILE}  }
+{TILE_LOAD}{TILE_CALL}{TILE_STORE}{ADVANCE_TILE}  }
   for (; samples > 0; --samples) {
 {ONE_LOAD}{ONE_CALLS}{ONE_STORE}{ADVANCE_ONE}  }
 }
+)";
+
+// The steps of a tile, as a function that stays one: within the loop over tiles clang takes every constant and every
+// index of all steps out of the loop, in registers of 64 bytes, of which it keeps hundreds on the stack.
+constexpr std::string_view kCTile = R"(@BATCH void $tile~({WEIGHT_ARGUMENT}{T} *v) {
+{TILE_CALLS}}
 )";
 
 template <class T>
@@ -120,9 +126,16 @@ std::string c_evaluation(const HeaderPlan& plan) {
   };
   const auto plain = [](const HeaderPort& p) { return p.parameter + "[i]"; };
   const std::string of_tile = "for (s = 0; s < @TILE; ++s) ";
-  std::string text;
+  const std::string tile_calls = calls(plan, "  ", call("@TILE", "_tile"), tile_row);
+  std::string text, tile, call_tile;
+  if (!tile_calls.empty()) {
+    const std::string weights = plan.layers.empty() ? std::string() : weight_argument(plan, false);
+    tile = fill(kCTile, {{"T", type}, {"WEIGHT_ARGUMENT", weights}, {"TILE_CALLS", tile_calls}});
+    call_tile = weights.empty() ? "    $tile~(v);\n" : "    $tile~(weights, v);\n";
+  }
   for (std::size_t i = 0; i < plan.layers.size(); ++i) text += c_layer_text<T>(plan, i);
   text += fill(kC, {{"T", type},
+                    {"TILE", tile},
                     {"WHAT", for_ports(graph.outputs,
                                        [](const HeaderPort& p) { return p.parameter + "[" + number(p.width) + "] "; }) +
                                  "= net(" +
@@ -142,7 +155,7 @@ std::string c_evaluation(const HeaderPlan& plan) {
                     {"STORE", stores("  ", plain, "", "")},
                     {"BATCH_UNUSED", "  int i, s;\n" + for_ports(graph.inputs, ignored_strided)},
                     {"TILE_LOAD", loads("    ", tile_element, " * @TILE", of_tile)},
-                    {"TILE_CALLS", calls(plan, "    ", call("@TILE", "_tile"), tile_row)},
+                    {"TILE_CALL", call_tile},
                     {"TILE_STORE", stores("    ", tile_element, " * @TILE", of_tile)},
                     {"ADVANCE_TILE", advance("@TILE * ")},
                     {"ONE_LOAD", loads("    ", element, "", "")},
