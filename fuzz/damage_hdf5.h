@@ -36,7 +36,9 @@ class Hdf5Damage {
     std::vector<std::string> objects;
     H5Ovisit2(
         file_, H5_INDEX_NAME, H5_ITER_INC,
-        [](hid_t, const char* name, const H5O_info_t*, void* list) -> herr_t {
+        // Of its third argument nothing is read: H5O_info_t in HDF5 1.10 and H5O_info1_t since 1.12, where the first is
+        // another.
+        [](hid_t, const char* name, const auto*, void* list) -> herr_t {
           static_cast<std::vector<std::string>*>(list)->emplace_back(name);
           return 0;
         },
