@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 root = sys.argv[1]
-pages = subprocess.run(["git", "-C", root, "ls-files", "*.md"], capture_output=True, text=True).stdout.split("\n")
-pages = [page for page in pages if page]
+try:
+    listed = subprocess.run(["git", "-C", root, "ls-files", "*.md"], capture_output=True, text=True).stdout
+except FileNotFoundError:  # a machine may have none
+    listed = ""
+pages = [page for page in listed.split("\n") if page]
 if not pages:  # an unpacked archive has no git
     pages = [os.path.relpath(os.path.join(folder, name), root) for folder in (root, os.path.join(root, "docs"))
              for name in os.listdir(folder) if name.endswith(".md")]
