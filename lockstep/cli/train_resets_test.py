@@ -91,7 +91,7 @@ class TrainResetsTest(ToolTest):
         rows = ["ball,t,x,v"]
         for ball in range(4):
             states = flown(1 + 0.2 * ball, 0.3 * ball, times)
-            for k, (t, (x, v)) in enumerate(zip(times, states)):
+            for k, (t, (x, v)) in enumerate(zip(times.tolist(), states.tolist())):
                 rows.append(f"{ball},{t!r},{x + (k > 0) * NOISE * random.normal()!r}," + (f"{v!r}" if k == 0 else ""))
         self.write("ball.csv", "\n".join(rows) + "\n")
 
@@ -173,7 +173,7 @@ file = "flight.h5"
                     break
                 T, on, now = edge, 1 - on, now + wait
             T, now = level + (T - level) * np.exp(-rate["loss"] * (t - now)), t
-            rows.append(f"{t!r},{T + 0.05 * random.normal() * (t > 0)!r},")
+            rows.append(f"{float(t)!r},{float(T + 0.05 * random.normal() * (t > 0))!r},")
         self.write("house.csv", "t,T,on\n" + "\n".join(rows) + "\n")
         out = self.train(text=HOUSE)
         found = self.intervals(out)

@@ -229,7 +229,7 @@ class TrainTest(ToolTest):
         lines = ["run,t,u0"]
         for i, length in enumerate(lengths):
             u[i, length:] = np.nan
-            lines += [f"{i},{t[k]!r},{'' if np.isnan(u[i, k]) else repr(float(u[i, k]))}" for k in range(length)]
+            lines += [f"{i},{float(t[k])!r},{'' if np.isnan(u[i, k]) else repr(float(u[i, k]))}" for k in range(length)]
         self.write("uneven.csv", "\n".join(lines) + "\n")
         with h5py.File(self.folder / "uneven.h5", "w") as file:
             file["time"] = t
