@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -343,8 +344,9 @@ TEST_F(Hdf5Test, an_impossible_size_is_refused_before_memory_is_asked_for) {
     stream.write(reinterpret_cast<const char*>(&marker), 8);
   }
   stream.close();
+  // HDF5 1.14 refuses it before we do: what a contiguous dataset has in the file must be what its shape says.
   EXPECT_THAT(message_of([&] { File::open(path_).dataset("x").read<double>(); }),
-              HasSubstr("a size the file can hold"));
+              AnyOf(HasSubstr("a size the file can hold"), HasSubstr("found invalid dataset size")));
 }
 
 TEST_F(Hdf5Test, an_existing_file_is_refused_before_any_work) {
