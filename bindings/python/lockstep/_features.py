@@ -92,8 +92,7 @@ def _wide(field: str, value: Any, count: int) -> list[float]:
         raise refused(field, f"shape {array.shape}", f"({count},), one for each input feature, or a number for all")
     if np.isnan(array).any():
         raise refused(field, "NaN", "numbers", "an end without a bound is infinite: numpy.inf")
-    wide: list[float] = np.broadcast_to(array, count).tolist()
-    return wide
+    return [float(number) for number in np.broadcast_to(array, count)]
 
 
 def _by_port(field: str, ports: Sequence[Any], given: Any) -> list[tuple[Any, str, Any]]:
