@@ -192,6 +192,7 @@ class Solutions(ResetsTest):
             self.assertEqual(list(resets["1"]), ["state_model"])
         self.path("log.toml").write_text(BALLS + "events = true\n")
         self.assertIn("a GPU cannot run this: problem.keep_events is true", self.succeed("explain", "log.toml"))
+        self.fail_with("cuda", "solve", "log.toml", "--device", "cuda", "--output", "log.h5")
         self.succeed("solve", "function.toml", "--quiet", "--overwrite")
         with h5py.File(self.path("balls.h5")) as file:
             self.assertEqual(sorted(file["problem/resets/0"]), ["event_model", "state_model"])

@@ -314,14 +314,16 @@ int run(std::uint64_t first, std::uint64_t count) {
   std::map<std::string, std::size_t> refused;
   ContentHash digest;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const RandomProblem drawn = random_problem(seed);
+    std::string what = "seed " + std::to_string(seed);
     try {
+      const RandomProblem drawn = random_problem(seed);
+      what = drawn.description;
       validate(drawn.problem, drawn.options);
       Comparison comparison(drawn, digest);
       ways += comparison.run();
       differing += comparison.differs() ? 1 : 0;
     } catch (const std::exception& error) {
-      if (refused[error.what()]++ == 0) std::cout << drawn.description << "  refused: " << error.what() << std::endl;
+      if (refused[error.what()]++ == 0) std::cout << what << "  refused: " << error.what() << std::endl;
     }
   }
   std::size_t refusals = 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import os
 from functools import cached_property
 from pathlib import Path
@@ -470,7 +471,7 @@ def _indices(name: str, wanted: slice, size: int) -> list[int]:
                       type(wanted).__name__, "a slice such as slice(0, 100)", "")
     indices = range(*wanted.indices(size))
     may_be_empty = name == "trajectories" or size == 0
-    is_beyond = isinstance(wanted.start, int) and wanted.start > size
+    is_beyond = wanted.start is not None and operator.index(wanted.start) > size
     if indices.step < 1 or (len(indices) == 0 and (is_beyond or not may_be_empty)):
         expected = "a slice that steps forward and " + (f"begins within {size}" if may_be_empty else f"is not empty, of {size}")
         raise of_kind("invalid_argument", f"{name}: found {wanted}, expected {expected}", name, str(wanted), expected,

@@ -131,10 +131,10 @@ def solve(
         and what they become: numbers, or expressions of the state before, parameters, ``t`` and what a model of
         ``equations()`` defines and calls; the others keep theirs, all with ``{}``, which records crossings alone.
         In place of ``component`` and ``value`` (0) a ``function``, as of an event. Save points at that time hold the
-        state before it. With each trajectory's own adaptive steps, on the CPU.
+        state before it. With each trajectory's own adaptive steps.
     keep_events : bool
         Whether ``Solution.events`` keeps which resets struck each trajectory, and when: a raster of spikes. Takes some
-        30 bytes of memory for each.
+        30 bytes of memory for each, and the CPU.
     impulses : dict, table or list of them
         States that change all at once, such as doses: ``{"time": [0, 12], "component": "gut", "change": 100}``. At each
         ``time`` the ``component`` (its name or number) becomes ``factor`` (1) times itself plus ``change`` (0);

@@ -178,7 +178,7 @@ def test_parts_of_a_file_are_those_of_the_whole(tmp_path):
     np.testing.assert_array_equal(part.accepted, whole.accepted[3:20:2])
     np.testing.assert_array_equal(part.initial_state, whole.initial_state[3:20:2][:, [2, 0]])
     np.testing.assert_array_equal(part["x"], part.state[:, :, 1])
-    for bad in (slice(40, 50), slice(None, None, -1)):
+    for bad in (slice(40, 50), slice(np.int64(40), np.int64(50)), slice(None, None, -1)):
         with pytest.raises(lockstep.InvalidArgument, match="trajectories"):
             lockstep.read(tmp_path / "a.h5", trajectories=bad)
     with pytest.raises(lockstep.FileError):
