@@ -93,15 +93,16 @@ def every_suite_is_named():
     assert len(filters) == script.count("\n  run_tests "), filters
     # Minutes of compiling that need no card.
     for name in ("Compiling.makes_code_once", "TextInModes.texts_are_compiled_by_nvrtc",
-                 "SumsWithText.are_compiled_by_nvrtc", "SumsWithText.with_events_that_are_graphs_are_compiled_by_nvrtc"):
+                 "SumsWithText.are_compiled_by_nvrtc", "SumsWithText.with_events_that_are_graphs_are_compiled_by_nvrtc",
+                 "ResetsOnDevice.texts_are_compiled_by_nvrtc"):
         assert not any(takes(f, name) for _, f in filters), name
     for name in ("CudaSource.has_the_bits_of_the_same_text_on_the_cpu", "TextInModes.cuda_gemm_names_what_it_compiled",
                  "OnACard.code_that_was_compiled_by_nvrtc_has_the_bits_of_the_cpu",
-                 "SumsWithText.stop_at_events_that_come_as_text"):
+                 "SumsWithText.stop_at_events_that_come_as_text", "ResetsOnDevice.balls_bounce_as_on_the_cpu"):
         assert any(takes(f, name) for _, f in filters), name
     # These run on the host alone.
     here = {"ChoiceOfEngine", "QueuedGemm", "QueuedByName", "GemmEngine", "GemmErrors", "GemmModes", "Compaction",
-            "Compiling"}
+            "Compiling", "ResetObstacles"}
     for path in glob.glob(f"{root}/lockstep/ode/cuda/*_test.cpp") + glob.glob(f"{root}/lockstep/ode/cuda/gemm/*_test.cpp"):
         if os.path.basename(path).startswith(("advance", "bank_conflicts", "plugin", "gemm_plugin", "solve_race")):
             continue  # programs of their own
