@@ -9,7 +9,7 @@ import numpy as np
 from . import _lockstep, _unknown
 from ._arrays import Array, real_numbers
 from ._tables import is_column, named_columns
-from .errors import refused
+from .errors import refused, wrong_type
 
 
 @_unknown.answered("")
@@ -50,9 +50,9 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
     array([1.5, 4. ])
     """
     if not isinstance(interpolation, str):
-        raise refused("interpolation", type(interpolation).__name__, '"linear", "previous" or "pchip"', kind="type")
+        raise wrong_type("interpolation", interpolation, '"linear", "previous" or "pchip"')
     if not isinstance(input, str):
-        raise refused("input", type(input).__name__, "a name as text", kind="type")
+        raise wrong_type("input", input, "a name as text")
     if values is None:
         at, values = _index_and_values(at)
     knots = _knots(at)

@@ -13,7 +13,7 @@ import numpy as np
 from . import _lockstep, _unknown
 from ._solution import PathLike
 from ._arrays import real_numbers
-from .errors import of_kind, refused
+from .errors import of_kind, refused, wrong_type
 
 
 @_unknown.answered("")
@@ -33,17 +33,13 @@ def load(path: PathLike, activations: Union[str, Sequence[str]] = "") -> _lockst
     FileError, ModelError, Unsupported
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise refused("path", _kind_of(path), "the path of a model's file", kind="type")
+        raise wrong_type("path", path, "the path of a model's file")
     return _lockstep.load(path, ",".join(_names("activations", activations)))
-
-
-def _kind_of(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
 
 
 def _require_text(field: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise refused(field, _kind_of(value), "a name as text", kind="type")
+        raise wrong_type(field, value, "a name as text")
 
 
 def _require_names(what: str, names: Iterable[Any]) -> None:
@@ -101,7 +97,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     """
     _require_text("name", name)
     if not isinstance(weights, Iterable):
-        raise refused("weights", _kind_of(weights), "a list with an array for each layer, [output, input]", kind="type")
+        raise wrong_type("weights", weights, "a list with an array for each layer, [output, input]")
     weights = list(weights)
     matrices = [real_numbers(f"weights[{i}]", matrix) for i, matrix in enumerate(weights)]
     held = "f32" if matrices and all(np.asarray(matrix).dtype == np.float32 for matrix in weights) else "f64"
@@ -152,9 +148,9 @@ def equations(equations: Mapping[str, str], *, parameters: Union[None, Mapping[s
                       'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x', "equations", type(equations).__name__,
                       "a dict with a text for each component", 'write {"x": "y", "y": "-x"} for x\' = y, y\' = -x')
     if definitions is not None and not isinstance(definitions, Mapping):
-        raise refused("definitions", _kind_of(definitions), "a dict with a text for each name", kind="type")
+        raise wrong_type("definitions", definitions, "a dict with a text for each name")
     if parameters is not None and not isinstance(parameters, Iterable):
-        raise refused("parameters", _kind_of(parameters), "a dict of numbers by name, or a list of names", kind="type")
+        raise wrong_type("parameters", parameters, "a dict of numbers by name, or a list of names")
     names = [parameters] if isinstance(parameters, str) else list(() if parameters is None else parameters)
     _require_text("name", name)
     for what, keys in (("equations", equations), ("definitions", definitions or ()), ("parameters", names)):

@@ -12,7 +12,7 @@ from . import _impulses, _lockstep, _tables, _toml, _unknown
 from ._arrays import Array, Named, column, real_numbers, whole
 from ._progress import shown
 from ._solution import PathLike, Solution
-from .errors import Interrupted, of_kind, refused
+from .errors import Interrupted, of_kind, refused, wrong_type
 
 
 # Keys of a dict that says how numbers are made, and of no columns (lockstep/cli/parse_ensemble_values.cpp).
@@ -254,12 +254,12 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         rhs["components"] = [components] if isinstance(components, str) else components
     if units is not None:
         if not isinstance(units, Mapping):
-            raise _wrong_type("units", units, "a dict of units by component")
+            raise wrong_type("units", units, "a dict of units by component")
         rhs["units"] = dict(units)
     if isinstance(atol, Mapping):
         raise refused("atol", "a dict", "a number, or a list of one for each component", kind="type")
     if event is not None and not isinstance(event, (str, Mapping)):
-        raise _wrong_type("event", event, "a dict, or an expression as text")
+        raise wrong_type("event", event, "a dict, or an expression as text")
     if event is not None and not event and not isinstance(event, str):  # an empty section would be no event
         raise refused("event", "an empty dict", "the component that triggers it, or a function",
                       'give {"component": "x"}, or "x^2 + y^2 - 1"')
@@ -310,7 +310,7 @@ def _spelt(name: str, value: Any) -> Any:
     """A name in whatever case, as the lists of them have it."""
     if value is None or isinstance(value, str):
         return value and value.lower()
-    raise _wrong_type(name, value, "a name as text")
+    raise wrong_type(name, value, "a name as text")
 
 
 def _run(text: str, path: Optional[str], arrays: dict[str, Any], model: Any, overrides: dict[str, Any],
@@ -376,13 +376,8 @@ def _right_hand_side(problem: Any) -> tuple[dict[str, Any], Any]:
 def _listed_resets(resets: Any) -> list[dict[str, Any]]:
     listed = [resets] if isinstance(resets, Mapping) else resets
     if not isinstance(listed, (list, tuple, type(None))) or not all(isinstance(one, Mapping) for one in listed or ()):
-        raise _wrong_type("resets", resets, 'a dict, {"component": "x", "to": {"x": 0}}, or a list of them')
+        raise wrong_type("resets", resets, 'a dict, {"component": "x", "to": {"x": 0}}, or a list of them')
     return [dict(one) for one in listed or ()]
-
-
-def _wrong_type(name: str, value: Any, expected: str) -> Exception:
-    found = type(value).__name__
-    return of_kind("type", f"{name}: found {found}, expected {expected}", name, found, expected, "")
 
 
 def _precision(value: Any) -> Optional[str]:

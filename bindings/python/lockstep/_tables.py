@@ -10,6 +10,7 @@ import numpy as np
 from ._arrays import Array, Named, plain, real_numbers
 from .errors import of_kind
 
+_WITHOUT_NAMES = frozenset((bool, int, float, list, tuple, np.ndarray, np.float64, np.float32))  # what most lists hold
 _LABELLED = ("component", "parameter")  # dimensions, as Solution.to_xarray() calls them
 
 
@@ -42,7 +43,7 @@ def named_rows(name: str, value: Any) -> Optional[Named]:
     such a namedtuple alone; None of others."""
     if hasattr(value, "_fields"):
         return Named(real_numbers(name, tuple(value)).T, list(value._fields))  # its fields may be columns
-    if not isinstance(value, (list, tuple)) or not value:
+    if not isinstance(value, (list, tuple)) or _WITHOUT_NAMES.issuperset(map(type, value)):
         return None
     rows = [_named_row(one) for one in value]
     first = rows[0]
@@ -97,10 +98,9 @@ def _labels(value: Any) -> tuple[Any, list[Any]]:
     if isinstance(value, (list, tuple)) or not hasattr(value, "__array__"):
         return value, []
     if hasattr(value, "dims") and hasattr(value, "coords"):  # an xarray.DataArray
-        dimensions = [one for one in value.dims if one in _LABELLED] or list(value.dims[-1:])
-        if not dimensions or dimensions[-1] not in value.coords:
-            return value, []
-        return value.transpose(..., dimensions[-1]), value.coords[dimensions[-1]].values.tolist()
+        value = columns_last(value)
+        last = value.dims[-1:]
+        return value, value.coords[last[0]].values.tolist() if last and last[0] in value.coords else []
     for attribute in ("column_names", "columns"):
         columns = getattr(value, attribute, None)
         if columns is not None and not callable(columns):

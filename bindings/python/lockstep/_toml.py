@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._unknown import PLACES
-from .errors import of_kind, refused
+from .errors import of_kind, wrong_type
 
 
 def _text(value: str) -> str:
@@ -57,8 +57,7 @@ def _value(value: Any, name: str) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item, name) for item in value) + "]"
     is_number = hasattr(value, "__float__") and np.ndim(value) == 0  # a decimal.Decimal, a fractions.Fraction
-    raise refused(name, "None" if value is None else type(value).__name__, "a number, text, list or dict",
-                  "convert it with float()" if is_number else "", kind="type")
+    raise wrong_type(name, value, "a number, text, list or dict", "convert it with float()" if is_number else "")
 
 
 def path(section: str, name: str) -> str:

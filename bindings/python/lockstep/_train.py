@@ -14,9 +14,9 @@ from ._arrays import Array, Named, real_numbers, whole
 from ._model import load, require_models
 from ._progress import shown
 from ._solution import PathLike
-from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt, _wrong_type
+from ._solve import _is_file, _listed, _listed_resets, _precision, _spelt
 from ._train_data import apart, held_apart, known_parameters, names_of, places_of, samples, trajectories
-from .errors import Error, Interrupted, of_kind, refused
+from .errors import Error, Interrupted, of_kind, refused, wrong_type
 
 
 class Training:
@@ -324,7 +324,7 @@ def train(
         parameters = None
     _require_forms(texts, definitions, parameters, activations, nets, units)
     if starts is not None and not isinstance(starts, Mapping):
-        raise _wrong_type("starts", starts, 'a dict of numbers or expressions of parameters: {"S": "1 - I0", "R": 0}')
+        raise wrong_type("starts", starts, 'a dict of numbers or expressions of parameters: {"S": "1 - I0", "R": 0}')
     for_all = _number("sigma", sigma)
     by_name = isinstance(sigma, Mapping) or for_all is not None
     one_by_one = sigma is not None and not by_name
@@ -375,7 +375,7 @@ def train(
     loaded = [] if start is None else [("net", start)]
     sections: dict[str, Any] = {}
     if hidden is not None and not isinstance(hidden, Iterable):
-        raise _wrong_type("hidden", hidden, "a list with the width of each hidden layer")
+        raise wrong_type("hidden", hidden, "a list with the width of each hidden layer")
     net = {"hidden": None if hidden is None else _widths("hidden", hidden), "activation": activation,
            "activations": activations if activations is None or isinstance(activations, str) else list(activations),
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}
@@ -457,7 +457,7 @@ def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict
     listed = [phases] if isinstance(phases, Mapping) else list(phases) if isinstance(phases, Iterable) else [phases]
     for i, phase in enumerate(listed):
         if not isinstance(phase, Mapping):
-            raise _wrong_type(f"phases[{i}]" if isinstance(phases, Iterable) else "phases", phase,
+            raise wrong_type(f"phases[{i}]" if isinstance(phases, Iterable) else "phases", phase,
                               'a list with a dict for each phase, [{"optimiser": "adam"}, {"optimiser": "lbfgs"}]')
     for key, value in beside.items():
         if value is not None:
@@ -478,8 +478,8 @@ def _net_to_go_on_from(name: str, start: Any) -> Optional[_lockstep.Model]:
         return start
     if _is_path(start):
         return load(start)
-    raise refused(name, type(start).__name__, "a lockstep.Model, or the path of its file",
-                  "lockstep.load() reads one, lockstep.mlp() makes one of numbers", kind="type")
+    raise wrong_type(name, start, "a lockstep.Model, or the path of its file",
+                     "lockstep.load() reads one, lockstep.mlp() makes one of numbers")
 
 
 def _taken_apart(model: Any, definitions: Any, parameters: Any, models: Any) -> tuple[Any, ...]:
@@ -508,20 +508,20 @@ def _taken_apart(model: Any, definitions: Any, parameters: Any, models: Any) -> 
 def _require_forms(equations: Any, definitions: Any, parameters: Any, activations: Any, nets: Any, units: Any) -> None:
     """Refuses what is no dict or list where one is meant."""
     if equations is not None and not isinstance(equations, Mapping):
-        raise _wrong_type("equations", equations, 'a dict with a text for each component, {"x": "v", "v": "-sin(x)"}')
+        raise wrong_type("equations", equations, 'a dict with a text for each component, {"x": "v", "v": "-sin(x)"}')
     for name, value in (("definitions", definitions), ("units", units)):
         if value is not None and not isinstance(value, Mapping):
-            raise _wrong_type(name, value, "a dict of texts by name")
+            raise wrong_type(name, value, "a dict of texts by name")
     names_alone = isinstance(parameters, (list, tuple)) and all(isinstance(one, str) for one in parameters)
     if equations is not None and parameters is not None and not names_alone and not isinstance(parameters, Mapping):
-        raise _wrong_type("parameters", parameters, 'a dict by name, {"k": 1}, or {"k": {"start": 1}} to be found')
+        raise wrong_type("parameters", parameters, 'a dict by name, {"k": 1}, or {"k": {"start": 1}} to be found')
     if activations is not None and not isinstance(activations, Iterable):
-        raise _wrong_type("activations", activations, "a list with a name for each layer")
+        raise wrong_type("activations", activations, "a list with a name for each layer")
     if nets is not None and not isinstance(nets, Mapping):
-        raise _wrong_type("nets", nets, 'a dict of dicts by what equations call them, {"a": {"hidden": [8]}}')
+        raise wrong_type("nets", nets, 'a dict of dicts by what equations call them, {"a": {"hidden": [8]}}')
     for name, net in (nets or {}).items():
         if not isinstance(net, Mapping):
-            raise _wrong_type(f"nets.{name}", net, 'a dict, {"hidden": [8]}')
+            raise wrong_type(f"nets.{name}", net, 'a dict, {"hidden": [8]}')
 
 
 def _number(name: str, value: Any) -> Optional[float]:

@@ -75,6 +75,11 @@ def refused(field: str, found: str, expected: str, remedy: str = "", kind: str =
     return of_kind(kind, text, field, found, expected, remedy)
 
 
+def wrong_type(field: str, value: Any, expected: str, remedy: str = "") -> Error:
+    """The exception for a value of a type that is none of those expected."""
+    return refused(field, "None" if value is None else type(value).__name__, expected, remedy, kind="type")
+
+
 def missing(package: str, what: str) -> ImportError:
     """The exception for a package that is not installed."""
     return ImportError(f"{what} needs {package}: pip install {package}", name=package)
