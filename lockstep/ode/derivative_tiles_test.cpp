@@ -20,6 +20,7 @@
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/testing/gradient_cases.h"
+#include "lockstep/ode/testing/graph_maker.h"
 #include "lockstep/ode/testing/watched_derivatives.h"
 
 namespace lockstep::ode {
@@ -195,20 +196,14 @@ Swept<T> swept(const DifferentiableTile<T>& tile, std::size_t inputs, std::size_
 
 // x' = s (y - x), y' = x exp(r - y), as a graph without layers.
 Rhs equations_rhs() {
-  graph::Graph made{{{"u", 0, 2}, {"p", 1, 2}}, {}, {}};
-  const auto node = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
-    made.nodes.push_back({"v" + std::to_string(made.nodes.size()), std::move(operation), std::move(inputs)});
-    return made.nodes.size() + 1;
-  };
-  const auto column = [&](std::size_t of, std::size_t i) { return node(graph::Columns{{i}}, {of}); };
-  const auto binary = [&](graph::BinaryKind kind, std::size_t a, std::size_t b) {
-    return node(graph::Binary{kind}, {a, b});
-  };
+  testing::GraphMaker made({{"u", 0, 2}, {"p", 1, 2}});
   using enum graph::BinaryKind;
-  const std::size_t x = column(0, 0), y = column(0, 1);
-  const std::size_t rise = node(graph::Unary{graph::UnaryKind::exp}, {binary(subtract, column(1, 1), y)});
-  const std::size_t first = binary(multiply, column(1, 0), binary(subtract, y, x)), second = binary(multiply, x, rise);
-  made.outputs = {{"du", node(graph::Concatenate{}, {first, second}), 2}};
+  const std::size_t x = made.column(0, 0), y = made.column(0, 1);
+  const std::size_t rise =
+      made.node(graph::Unary{graph::UnaryKind::exp}, {made.binary(subtract, made.column(1, 1), y)});
+  const std::size_t first = made.binary(multiply, made.column(1, 0), made.binary(subtract, y, x)),
+                    second = made.binary(multiply, x, rise);
+  made.outputs = {{"du", made.node(graph::Concatenate{}, {first, second}), 2}};
   return net(made);
 }
 

@@ -14,6 +14,7 @@
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
 #include "lockstep/ode/testing/gradient_cases.h"
+#include "lockstep/ode/testing/graph_maker.h"
 #include "lockstep/ode/testing/jumps.h"
 
 namespace lockstep::ode {
@@ -108,25 +109,18 @@ TEST(LinearlyImplicitGradient, float32_serves_too) {
 // a bounce leaves).
 //   x' = v,  v' = k (2 cos(t) - v tanh(v)) - g,  s' = r (1 + 0.2 steps(t)) (x + 0.1 t - s)
 graph::Graph falling_body(double r) {
-  graph::Graph made{{{"u", 0, 3}, {"p", 1, 3}, {"t", 2, 1}}, {}, {}};
-  const auto node = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
-    made.nodes.push_back({"v" + std::to_string(made.nodes.size()), std::move(operation), std::move(inputs)});
-    return made.nodes.size() + 2;
-  };
-  const auto column = [&](std::size_t of, std::size_t i) { return node(graph::Columns{{i}}, {of}); };
-  const auto binary = [&](graph::BinaryKind kind, std::size_t a, std::size_t b) {
-    return node(graph::Binary{kind}, {a, b});
-  };
-  const auto scaled = [&](std::size_t a, double by) { return node(graph::Rescale{{by}, {0}}, {a}); };
+  GraphMaker made({{"u", 0, 3}, {"p", 1, 3}, {"t", 2, 1}});
+  const auto scaled = [&](std::size_t a, double by) { return made.node(graph::Rescale{{by}, {0}}, {a}); };
   using enum graph::BinaryKind;
-  const std::size_t x = column(0, 0), v = column(0, 1), s = column(0, 2);
-  const std::size_t drag = binary(multiply, v, node(graph::Activate{{ActivationKind::tanh}}, {v}));
-  const std::size_t push = scaled(node(graph::Unary{graph::UnaryKind::cosine}, {2}), 2);
-  const std::size_t force =
-      binary(subtract, binary(multiply, column(1, 1), binary(subtract, push, drag)), column(1, 0));
-  const std::size_t rate = node(graph::Rescale{{0.2 * r}, {r}}, {node(table(kKnots, kValues, true), {2})});
-  const std::size_t followed = binary(multiply, rate, binary(subtract, binary(add, x, scaled(2, 0.1)), s));
-  made.outputs = {{"du", node(graph::Concatenate{}, {v, force, followed}), 3}};
+  const std::size_t x = made.column(0, 0), v = made.column(0, 1), s = made.column(0, 2);
+  const std::size_t drag = made.binary(multiply, v, made.node(graph::Activate{{ActivationKind::tanh}}, {v}));
+  const std::size_t push = scaled(made.node(graph::Unary{graph::UnaryKind::cosine}, {2}), 2);
+  const std::size_t force = made.binary(
+      subtract, made.binary(multiply, made.column(1, 1), made.binary(subtract, push, drag)), made.column(1, 0));
+  const std::size_t rate = made.node(graph::Rescale{{0.2 * r}, {r}}, {made.node(table(kKnots, kValues, true), {2})});
+  const std::size_t followed =
+      made.binary(multiply, rate, made.binary(subtract, made.binary(add, x, scaled(2, 0.1)), s));
+  made.outputs = {{"du", made.node(graph::Concatenate{}, {v, force, followed}), 3}};
   return made;
 }
 

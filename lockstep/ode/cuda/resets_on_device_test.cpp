@@ -26,6 +26,7 @@
 #include "lockstep/ode/methods/tsit5.h"
 #include "lockstep/ode/reference.h"
 #include "lockstep/ode/rhs.h"
+#include "lockstep/ode/testing/bouncing_balls.h"
 
 namespace lockstep::ode::cuda {
 namespace {
@@ -114,15 +115,8 @@ template <class T>
 using BallOnFloor = WithResets<Ball<T>, ResetList<Floor>>;
 
 Problem balls(std::size_t count) {
-  Problem problem;
+  Problem problem = ode::testing::balls(count);
   problem.rhs = rhs_of<Falls, 4, 1>("falls");
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(i);
-    for (const double u : {0.5 + 0.03 * x, std::sin(x), 0.0, -1.0}) problem.initial_states.push_back(u);
-    problem.parameters.push_back(0.8 + 0.002 * x);
-  }
-  problem.end_times = {2};
-  problem.save_times = {0, 0.3, 0.7, 1.1, 1.9, 2};
   problem.resets = {Floor::reset<4, 1>()};
   return problem;
 }

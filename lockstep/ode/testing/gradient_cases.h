@@ -15,6 +15,7 @@
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/test_tile.h"
+#include "lockstep/ode/testing/graph_maker.h"
 #include "lockstep/ode/testing/replay.h"
 #include "lockstep/ode/trained_parameters.h"
 
@@ -91,30 +92,23 @@ inline Case closure_case() {
 // that are trained by either law, one that is not.
 //   x' = v + kept(x),  v' = c (net(x, v) - net(v, x)) - k x - m v,  p = (k, c, m), k and m trained.
 inline Case trained_case() {
-  graph::Graph made{{{"u", 0, 2}, {"p", 1, 3}}, {}, {}};
-  const auto node = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
-    made.nodes.push_back({"v" + std::to_string(made.nodes.size()), std::move(operation), std::move(inputs)});
-    return made.nodes.size() + 1;
-  };
-  const auto column = [&](std::size_t of, std::size_t i) { return node(graph::Columns{{i}}, {of}); };
-  const auto binary = [&](graph::BinaryKind kind, std::size_t a, std::size_t b) {
-    return node(graph::Binary{kind}, {a, b});
-  };
+  GraphMaker made({{"u", 0, 2}, {"p", 1, 3}});
   const auto call = [&](const Mlp& mlp, std::size_t value) {
     for (const DenseLayer& layer : mlp.layers) {
-      value = node(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {value});
-      if (layer.activation.kind != ActivationKind::identity) value = node(graph::Activate{layer.activation}, {value});
+      value = made.node(graph::Dense{layer.inputs, layer.outputs, layer.weights, layer.bias}, {value});
+      if (layer.activation.kind != ActivationKind::identity)
+        value = made.node(graph::Activate{layer.activation}, {value});
     }
     return value;
   };
   using enum graph::BinaryKind;
-  const std::size_t x = column(0, 0), v = column(0, 1), swapped = node(graph::Columns{{1, 0}}, {0});
+  const std::size_t x = made.column(0, 0), v = made.column(0, 1), swapped = made.node(graph::Columns{{1, 0}}, {0});
   const std::size_t kept = call(small_net(1, 1), x);
   const std::size_t one = call(small_net(2, 1), 0), other = call(small_net(2, 1), swapped);
-  const std::size_t pair = binary(multiply, column(1, 1), binary(subtract, one, other));
-  const std::size_t force = binary(subtract, pair, binary(multiply, column(1, 0), x));
-  const std::size_t last = binary(subtract, force, binary(multiply, column(1, 2), v));
-  made.outputs = {{"du", node(graph::Concatenate{}, {binary(add, v, kept), last}), 2}};
+  const std::size_t pair = made.binary(multiply, made.column(1, 1), made.binary(subtract, one, other));
+  const std::size_t force = made.binary(subtract, pair, made.binary(multiply, made.column(1, 0), x));
+  const std::size_t last = made.binary(subtract, force, made.binary(multiply, made.column(1, 2), v));
+  made.outputs = {{"du", made.node(graph::Concatenate{}, {made.binary(add, v, kept), last}), 2}};
   constexpr std::size_t kFirstLayer = 5 * 2 + 5;
   const graph::WeightPlaces places{graph::kKept, graph::kKept, 0, kFirstLayer, 0, kFirstLayer};
   return {"trained",
