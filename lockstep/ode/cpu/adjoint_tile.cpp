@@ -1,6 +1,7 @@
 #include "lockstep/ode/cpu/adjoint_tile.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -172,16 +173,14 @@ void AdjointTile<T>::begin_lanes() {
 // takes its place, and stays there.
 template <class T>
 void AdjointTile<T>::stand_in_for_broken_starts() {
-  // Lanes past the last trajectory hold copies of it.
-  const auto is_broken = [this, last = static_cast<int>(lanes_taken_) - 1](int lane) {
-    return tile_.error_squared[std::min(lane, last)] != 0;
-  };
-  int whole = 0;
-  while (whole < kTileLanes && is_broken(whole)) ++whole;
-  starts_nowhere_ = whole == kTileLanes;
   broken_starts_ = 0;
-  for (int lane = 0; lane < kTileLanes; ++lane) broken_starts_ |= LaneMask{is_broken(lane)} << lane;
-  if (starts_nowhere_) return;
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const int of =
+        std::min(lane, static_cast<int>(lanes_taken_) - 1);  // those past the last trajectory are copies of it
+    if (tile_.error_squared[of] != 0) broken_starts_ |= LaneMask{1} << lane;
+  }
+  if (starts_nowhere()) return;
+  const int whole = std::countr_one(broken_starts_);
   const auto copy_rows = [&](std::span<T> rows, int lane) {
     for (std::size_t row = 0; row < rows.size(); row += kTileLanes) {
       rows[row + static_cast<std::size_t>(lane)] = rows[row + static_cast<std::size_t>(whole)];

@@ -100,6 +100,7 @@ class AdjointTile {
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void stand_in_for_broken_starts();
+  bool starts_nowhere() const { return broken_starts_ == ~LaneMask{0}; }
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
   void note_long_step(int lane, const TileStep& step);
   void end_lane(int lane, Status status);
@@ -184,7 +185,6 @@ class AdjointTile {
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   LaneMask broken_starts_ = 0;                   // whose trajectories fail there
-  bool starts_nowhere_ = false;                  // all of them
   AlignedBuffer<T> states_;                      // [lane][time][component]
   AlignedBuffer<T> behind_;                      // behind_changes()
 

@@ -216,7 +216,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     pass_impulses(lane, tile_.t_start[lane], y.data());
   }
   std::copy_n(y.data(), size, argument.data());
-  if (!starts_nowhere_) stage(t_first_, initial_.data(), k.data());
+  if (!starts_nowhere()) stage(t_first_, initial_.data(), k.data());
 
   // Across what happens to a lane's state at once in a step: resets where it crosses a threshold within, impulses at
   // the end, resets that those strike. `of` holds y' at the step's end, then y' behind; by_time [column] that of the

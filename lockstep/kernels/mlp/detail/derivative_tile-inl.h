@@ -127,51 +127,48 @@ struct FewSamples {
     }
   }
 
-  void jvp(const Packed<T>& tangent, const MatrixView<const T>& in_dot, const MatrixView<T>& out_dot,
-           size_t first) const {
-    const auto& packed = net.packed;
-    const auto step = static_cast<ptrdiff_t>(stride());
-    T *from = space.first, *to = space.second;
+  // As scaled(column, number) does it.
+  auto by_input_scale() const {
+    return [&by = net.packed.input_scale](size_t c, T x) { return by.empty() ? x : x / by[c]; };
+  }
+  auto by_output_scale() const {
+    return [&by = net.packed.output_scale](size_t c, T x) { return by.empty() ? x : x * by[c]; };
+  }
+  // rows [sample][.] of what a view holds from sample `first` on, and back.
+  template <class Scaled>
+  void read(const MatrixView<const T>& view, size_t first, const Scaled& scaled, T* rows) const {
     for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < packed.inputs(); ++c) {
-        const T dot = in_dot(first + s, c);
-        from[s * stride() + c] = packed.input_scale.empty() ? dot : dot / packed.input_scale[c];
-      }
+      for (size_t c = 0; c < view.columns; ++c) rows[s * stride() + c] = scaled(c, view(first + s, c));
     }
-    for (size_t l = 0; l < net.layers.size(); ++l) {
-      row_layer(tangent.layers[l], from, step, to, stride(), count);
-      through(net.layers[l], to);
-      std::swap(from, to);
-    }
+  }
+  template <class Scaled>
+  void write(const T* rows, const Scaled& scaled, const MatrixView<T>& view, size_t first) const {
     for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < packed.outputs(); ++c) {
-        const T dot = from[s * stride() + c];
-        out_dot(first + s, c) = packed.output_scale.empty() ? dot : dot * packed.output_scale[c];
-      }
+      for (size_t c = 0; c < view.columns; ++c) view(first + s, c) = scaled(c, rows[s * stride() + c]);
     }
   }
 
-  void vjp(const MatrixView<const T>& out_bar, const MatrixView<T>& in_bar, size_t first) const {
-    const auto& packed = net.packed;
-    const auto step = static_cast<ptrdiff_t>(stride());
+  void jvp(const Packed<T>& tangent, const MatrixView<const T>& in_dot, const MatrixView<T>& out_dot,
+           size_t first) const {
     T *from = space.first, *to = space.second;
-    for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < packed.outputs(); ++c) {
-        const T bar = out_bar(first + s, c);
-        from[s * stride() + c] = packed.output_scale.empty() ? bar : bar * packed.output_scale[c];
-      }
-    }
-    for (size_t l = net.layers.size(); l-- > 0;) {
-      through(net.layers[l], from);
-      row_layer(net.layers[l].back, from, step, to, stride(), count);
+    read(in_dot, first, by_input_scale(), from);
+    for (size_t l = 0; l < net.layers.size(); ++l) {
+      row_layer(tangent.layers[l], from, static_cast<ptrdiff_t>(stride()), to, stride(), count);
+      through(net.layers[l], to);
       std::swap(from, to);
     }
-    for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < packed.inputs(); ++c) {
-        const T bar = from[s * stride() + c];
-        in_bar(first + s, c) = packed.input_scale.empty() ? bar : bar / packed.input_scale[c];
-      }
+    write(from, by_output_scale(), out_dot, first);
+  }
+
+  void vjp(const MatrixView<const T>& out_bar, const MatrixView<T>& in_bar, size_t first) const {
+    T *from = space.first, *to = space.second;
+    read(out_bar, first, by_output_scale(), from);
+    for (size_t l = net.layers.size(); l-- > 0;) {
+      through(net.layers[l], from);
+      row_layer(net.layers[l].back, from, static_cast<ptrdiff_t>(stride()), to, stride(), count);
+      std::swap(from, to);
     }
+    write(from, by_input_scale(), in_bar, first);
   }
 };
 

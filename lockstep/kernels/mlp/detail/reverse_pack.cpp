@@ -176,11 +176,16 @@ void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vect
 }
 
 namespace {
+// So many numbers in whole registers.
+template <class T>
+std::size_t whole(const ReverseNet<T>& net, std::size_t count) {
+  const std::size_t lanes = net.packed.kernels->lanes;
+  return (count + lanes - 1) / lanes * lanes;
+}
 // `w` [output][input].
 template <class T>
 void pack_back_rows(const ReverseNet<T>& net, ReverseLayer<T>& layer, const T* w) {
-  const std::size_t lanes = net.packed.kernels->lanes, inputs = layer.forward.inputs;
-  const std::size_t width = (inputs + lanes - 1) / lanes * lanes;
+  const std::size_t inputs = layer.forward.inputs, width = whole(net, inputs);
   for (std::size_t j = 0; j < layer.forward.outputs; ++j) {
     std::copy_n(w + j * inputs, inputs, layer.back_row_weights + (1 + j) * width);
   }
@@ -189,12 +194,10 @@ void pack_back_rows(const ReverseNet<T>& net, ReverseLayer<T>& layer, const T* w
 
 template <class T>
 void repack_samples(ReverseNet<T>& net, const T* parameters) {
-  const std::size_t lanes = net.packed.kernels->lanes;
-  const auto whole = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
   for (ReverseLayer<T>& layer : net.layers) {
     const std::size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
     const T* const w = parameters + layer.parameters;
-    const std::size_t width = whole(outputs);
+    const std::size_t width = whole(net, outputs);
     std::copy_n(w + inputs * outputs, outputs, layer.row_weights);
     for (std::size_t k = 0; k < inputs; ++k) {
       T* const to = layer.row_weights + (1 + k) * width;
