@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/ode/differentiable_event.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
@@ -366,6 +367,67 @@ TEST(GradientBits, trajectories_that_fail_at_their_start_leave_the_others_alone)
       Problem broken = problem;
       broken.initial_states = {-1};
       EXPECT_TRUE(std::isnan(solve_with_sensitivities(broken, options).by_initial_state[0])) << rhs->description();
+    }
+  }
+}
+
+// Behind an impulse, or a reset, into a state from which there is no way on.
+TEST(GradientBits, trajectories_that_fail_behind_a_change_leave_the_others_alone) {
+  for (const Rhs& rhs : defined_from_zero_on()) {
+    for (const bool by_reset : {false, true}) {
+      for (const StepControl control : {StepControl::per_trajectory, StepControl::common, StepControl::fixed}) {
+        if (by_reset && control != StepControl::per_trajectory) continue;
+        Options options = f64(control == StepControl::fixed ? "rk4" : "tsit5", control);
+        if (control == StepControl::fixed) options.dt = 0.05;
+        const auto problem = [&](const Numbers& starts) {
+          Problem made{
+              .rhs = rhs, .initial_states = starts, .parameters = {0.5}, .end_times = {1}, .save_times = {0.1, 0.5, 1}};
+          if (by_reset) {
+            made.resets = {
+                {differentiable_event_function<1, 1>("low",
+                                                     [](auto, const auto& u, const auto&) { return u[0] - 0.45; }),
+                 differentiable_reset_function<1, 1>(
+                     "below zero", [](auto, const auto& u, const auto&, auto& next) { next[0] = 0 * u[0] - 1; }),
+                 TerminalEvent::Direction::falling}};
+          } else {
+            made.impulses = {{.time = 0.25, .component = 0, .change = -0.5}};
+          }
+          return made;
+        };
+        const std::string what = rhs->description() + ", " + options.method + (by_reset ? ", reset" : ", impulse");
+        for (const std::size_t bytes : {std::size_t{1} << 30, std::size_t{1}}) {
+          const auto gradients = [&](const Numbers& starts) {
+            return solve_with_gradients(problem(starts), options, TrajectoryLoss(linear_loss), {.memory_bytes = bytes});
+          };
+          const Gradients expected = gradients({2, 3, 2.5});
+          const Gradients last = gradients({2, 3, 2.5, 0.5});
+          EXPECT_EQ(last.left_out, 1u) << what;
+          EXPECT_EQ(last.records[3].status, Status::not_finite) << what;
+          EXPECT_EQ(last.initial_states[3], 0) << what;
+          if (control != StepControl::common) {  // whose steps are those of all
+            EXPECT_TRUE(
+                std::equal(expected.initial_states.begin(), expected.initial_states.end(), last.initial_states.begin()))
+                << what;
+            EXPECT_EQ(last.parameters, expected.parameters) << what;
+            EXPECT_EQ(last.weights, expected.weights) << what;
+          }
+          const Gradients first = gradients({0.5, 2, 3, 2.5});
+          EXPECT_EQ(first.records[0].status, Status::not_finite) << what;
+          EXPECT_EQ(first.initial_states[0], 0) << what;
+          EXPECT_TRUE(std::isfinite(first.initial_states[1]) && std::isfinite(first.parameters[0])) << what;
+          EXPECT_TRUE(std::ranges::all_of(first.weights, [](double w) { return std::isfinite(w); })) << what;
+          const Solution solution = solve(problem({0.5, 2, 3, 2.5}), options);
+          for (std::size_t i = 0; i < 4; ++i) {
+            EXPECT_EQ(first.records[i].status, solution.record(i).status) << what;
+            EXPECT_EQ(first.records[i].evaluations, solution.record(i).evaluations) << what;
+            EXPECT_EQ(first.records[i].end_time, solution.record(i).end_time) << what;
+          }
+        }
+        const Sensitivities beside = solve_with_sensitivities(problem({2, 0.5, 3}), options);
+        EXPECT_TRUE(std::isfinite(beside.by_initial_state[0]) && std::isfinite(beside.by_parameter[0])) << what;
+        EXPECT_TRUE(std::isfinite(beside.by_initial_state[3])) << what;
+        EXPECT_TRUE(std::isnan(beside.by_initial_state[4])) << what;
+      }
     }
   }
 }

@@ -89,6 +89,7 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   checkpoints_.clear();
   resets_.clear();
   segment_first_ = segment_count_ = 0;
+  dead_ends_ = 0;
   begin_lanes();
   if (ends.empty()) {
     run_own_steps();
@@ -207,9 +208,10 @@ void AdjointTile<T>::end_lane(int lane, Status status) {
   const std::int64_t evaluations = context_.start_evaluations + attempts_ * context_.evaluations();
   outcome_[lane] = {status, static_cast<std::int32_t>(attempts_ - record.rejected), record.rejected,
                     static_cast<std::int32_t>(evaluations + record.extra_evaluations), tile_.t[lane]};
-  for (std::size_t c = 0; c < n; ++c)
-    end_state_[c * kTileLanes + static_cast<std::size_t>(lane)] =
-        tile_.y[c * kTileLanes + static_cast<std::size_t>(lane)];
+  if (((dead_ends_ >> lane) & 1) == 0) {
+    for (std::size_t place = static_cast<std::size_t>(lane); place < n * kTileLanes; place += kTileLanes)
+      end_state_[place] = tile_.y[place];
+  }
   open_ &= ~(LaneMask{1} << lane);
 }
 
@@ -292,11 +294,12 @@ Landing AdjointTile<T>::pass(LaneMask advanced, LaneMask reset) {
   const auto strike = [this](LaneMask changed) { return saver_.strike(changed); };
   const Landing landing = pass_stops(context_.step, tile_, lanes_, advanced, exhausted, reset, strike);
   keep_resets(false);
-  know_behind(landing.renewed);
+  const LaneMask renewed = landing.renewed & ~stay_before_dead_ends(landing.renewed);
+  know_behind(renewed);
   if (landing.renewed != 0) {
-    steps_.back().renewed = landing.renewed;
+    steps_.back().renewed = renewed;
     for (int lane = 0; lane < kTileLanes; ++lane) {  // others stand where they stood, those past the last one, too
-      steps_.back().t_behind[lane] = ((landing.renewed >> lane) & 1) != 0 ? tile_.t_stage[lane] : tile_.t[lane];
+      steps_.back().t_behind[lane] = ((renewed >> lane) & 1) != 0 ? tile_.t_stage[lane] : stands_at(lane);
     }
   }
   for (LaneMask bits = landing.struck; bits != 0; bits &= bits - 1) {
@@ -305,6 +308,31 @@ Landing AdjointTile<T>::pass(LaneMask advanced, LaneMask reset) {
     event_ends_[lane] = {.step = steps_.size() - 1, .theta = 1, .by_impulse = true, .by_reset = false, .rate = {}};
   }
   return landing;
+}
+
+// A trajectory that a jump, an impulse or a reset puts where its right-hand side is no number fails there. On the way
+// back, as in steps of others that are still to come, its lane stands where its last step ended, which its k_1, still
+// no number, does not let it leave. Returns those lanes.
+template <class T>
+LaneMask AdjointTile<T>::stay_before_dead_ends(LaneMask renewed) {
+  const std::size_t n = context_.components();
+  LaneMask failing = 0;
+  for (LaneMask bits = renewed; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    T sum = 0;
+    for (std::size_t c = 0; c < n; ++c) sum += at(tile_.stage(0), lane, c) * 0;
+    if (sum == 0) continue;
+    failing |= LaneMask{1} << lane;
+    stands_at_[lane] = steps_.back().t_last[lane];
+    const auto last = static_cast<std::size_t>(context_.stages()) - 2;
+    const T* const y1 = segment_[segment_count_ - 1].arguments.data() + last * n * kTileLanes;
+    for (std::size_t place = static_cast<std::size_t>(lane); place < n * kTileLanes; place += kTileLanes) {
+      end_state_[place] = tile_.y[place];
+      tile_.y[place] = y1[place];
+    }
+  }
+  dead_ends_ |= failing;
+  return failing;
 }
 
 // The steps that all trajectories were found to take; a trajectory left behind stops at its end time, one that meets
@@ -343,7 +371,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
   const std::size_t n = context_.components();
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
     outcome_[lane] = ends[lane];
-    if (ends[lane].status != Status::terminated && ((broken_starts_ >> lane) & 1) == 0) {
+    if (ends[lane].status != Status::terminated && (((broken_starts_ | dead_ends_) >> lane) & 1) == 0) {
       for (std::size_t at = lane; at < n * kTileLanes; at += kTileLanes) end_state_[at] = tile_.y[at];
     }
     for (std::size_t i = lanes_[lane].saved * n; i < context_.save_points() * n; ++i) {
@@ -394,8 +422,8 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
   TileStep& step = steps_.emplace_back();
   for (int lane = 0; lane < kTileLanes; ++lane) {
     const bool moved = (accepted >> lane) & 1;
-    step.t[lane] = tile_.t[lane];
-    step.t_new[lane] = moved ? tile_.t_new[lane] : tile_.t[lane];
+    step.t[lane] = moved ? tile_.t[lane] : stands_at(lane);
+    step.t_new[lane] = moved ? tile_.t_new[lane] : step.t[lane];
     step.h[lane] = moved ? tile_.h_try[lane] : 0;
     step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
     if (moved && notes_steps_) note_long_step(lane, step);

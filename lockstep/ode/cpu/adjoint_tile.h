@@ -100,6 +100,8 @@ class AdjointTile {
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void stand_in_for_broken_starts();
+  LaneMask stay_before_dead_ends(LaneMask renewed);
+  double stands_at(int lane) const { return ((dead_ends_ >> lane) & 1) != 0 ? stands_at_[lane] : tile_.t[lane]; }
   bool starts_nowhere() const { return broken_starts_ == ~LaneMask{0}; }
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
   void note_long_step(int lane, const TileStep& step);
@@ -185,6 +187,8 @@ class AdjointTile {
   AlignedBuffer<T> initial_;                     // u0 [component][lane], behind its impulses
   alignas(64) double t_first_[kTileLanes] = {};  // the time at which k_1 there was evaluated
   LaneMask broken_starts_ = 0;                   // whose trajectories fail there
+  LaneMask dead_ends_ = 0;                       // lanes that failed behind a change, and the times where they stand
+  double stands_at_[kTileLanes] = {};
   AlignedBuffer<T> states_;                      // [lane][time][component]
   AlignedBuffer<T> behind_;                      // behind_changes()
 
