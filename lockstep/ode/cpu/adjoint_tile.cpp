@@ -47,8 +47,9 @@ AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, cons
       directional_(rhs.directional.get()),
       recorder_(std::make_shared<Recorder<T>>(rhs_, context_.components())),
       adjoint_(adjoint_kernels<T>(target)),
-      plan_(plan_records<T>(memory_bytes, context_.components(), kept_stages(), total_stages() - 1, rhs_.record_bytes(),
-                            expected_steps(problem, options))),
+      lasting_plan_(plan_records<T>(memory_bytes, context_.components(), kept_stages(), total_stages() - 1,
+                                    rhs_.record_bytes(), expected_steps(problem, options))),
+      plan_(plan_records<T>(memory_bytes, context_.components(), kept_stages(), total_stages() - 1, 0, 0)),
       workspace_(workspace_bytes(rhs, target)),
       tile_(context_.components(), context_.parameters(), static_cast<int>(total_stages()), workspace_.data()),
       saver_(context_, context_.step, tile_, lanes_),
@@ -77,6 +78,7 @@ std::size_t AdjointTile<T>::workspace_bytes(const DifferentiableRhs<T>& rhs, Cpu
 template <class T>
 void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const AcceptedStep> common,
                              std::span<const TrajectoryRecord> ends) {
+  choose_plan(lanes);
   load(first, lanes);
   recorder_->point_at(nullptr);
   context_.step.kernels.start(tile_, context_.step.settings);
@@ -96,6 +98,21 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   } else {
     run_common_steps(common, ends);
   }
+}
+
+// Memory for activations that the system has to hand out first costs more than to compute them again, but where a cache
+// holds all lanes' and most are needed: it pays as solves come back to it.
+template <class T>
+void AdjointTile<T>::choose_plan(int lanes) {
+  constexpr int kSolvesBefore = 2, kFew = kTileLanes / 4;
+  constexpr std::size_t kCached = std::size_t{4} << 20;
+  if (!lasting_plan_.keep_recorded || plan_.keep_recorded) return;
+  const auto steps = static_cast<std::size_t>(expected_steps(*context_.problem, *context_.options));
+  const bool cached = steps * (total_stages() - 1) * rhs_.record_bytes() <= kCached;
+  if (solves_++ < kSolvesBefore && (lanes <= kFew || !cached)) return;
+  plan_ = lasting_plan_;
+  segment_.clear();
+  record_memory_ = {};
 }
 
 // Lanes past the last trajectory hold copies of it, or of its start where nothing is recorded and they do not advance,

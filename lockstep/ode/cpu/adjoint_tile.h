@@ -76,7 +76,8 @@ class AdjointTile {
   T initial_state_bar(int lane, std::size_t component) const { return at(bar_.y.data(), lane, component); }
   T parameter_bar(int lane, std::size_t parameter) const { return at(parameter_bar_.data(), lane, parameter); }
 
-  const RecordPlan& plan() const { return plan_; }
+  // Of the solves to come, but for the first few.
+  const RecordPlan& plan() const { return lasting_plan_; }
   // Rows of kTileLanes numbers that a step keeps for each component.
   std::size_t kept_stages() const { return total_stages() - 1 + solved_stages(); }
 
@@ -97,6 +98,7 @@ class AdjointTile {
     if (cancel_ == nullptr || !cancel_->requested()) return;
     throw Error(ErrorKind::cancelled, {.found = "derivatives stopped by their caller"});
   }
+  void choose_plan(int lanes);
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void stand_in_for_broken_starts();
@@ -174,7 +176,9 @@ class AdjointTile {
   const CancelToken* cancel_ = nullptr;
   std::shared_ptr<Recorder<T>> recorder_;
   const AdjointKernels<T>& adjoint_;
-  RecordPlan plan_;
+  const RecordPlan lasting_plan_;
+  RecordPlan plan_;  // now
+  int solves_ = 0;   // that did without activations
   AlignedBuffer<std::byte> workspace_;
   TileState<T> tile_;
   LaneRecord<T> lanes_[kTileLanes] = {};
