@@ -108,7 +108,7 @@ struct RegressionPlan<T>::State {
     const double numbers = static_cast<double>(net.parameters * batch.tiles() * kTileLanes);
     return mlp::worthwhile_threads(threads, batch.groups(), numbers / static_cast<double>(net.packed.kernels->lanes));
   }
-  std::size_t workspace() const { return mlp::regression_rows(net) * kTileLanes * chunk_tiles; }
+  std::size_t workspace() const { return mlp::regression_workspace(net, chunk_tiles); }
   void set_scale(double wanted) {
     if (wanted == scale && wanted != 0) return;  // unchanged, these stay in other threads' caches
     scale = wanted;

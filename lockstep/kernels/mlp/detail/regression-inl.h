@@ -51,29 +51,29 @@ void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, con
   for (size_t lane = 0; lane < kTileLanes; ++lane) lane_sums[lane] += static_cast<double>(sums[lane]);
 }
 
-// The values of one tile's layers into its rows of the workspace.
+// The values of one tile's layers into its rows of the workspace, of as many lanes as its samples need.
 template <class T>
-void regression_forward(const ReverseNet<T>& net, const T* in, T* rows) {
+void regression_forward(const ReverseNet<T>& net, const T* in, int samples, T* rows) {
   constexpr size_t kRow = kTileLanes;
   const size_t lanes = hn::Lanes(Register<T>());
-  for (size_t first = 0; first < kRow; first += 2 * lanes) {
+  for_strips<T>(samples, [&](size_t first, int registers) HWY_ATTR {
     const T* x = in + first;
     for (const ReverseLayer<T>& layer : net.layers) {
       T* const y = rows + layer.chunk_y * kRow + first;
       T* const z = layer.chunk_z == Places::kNone ? nullptr : rows + layer.chunk_z * kRow + first;
       const ActivationKind kind = layer.forward.activation;
       if (z == nullptr || mlp::derivative_from_value(kind)) {
-        tile_layer(layer.forward, x, kRow, y, kRow, 2);
+        tile_layer(layer.forward, x, kRow, y, kRow, registers);
         for (size_t c = 0; z != nullptr && c < layer.forward.outputs; ++c) {
-          std::copy_n(y + c * kRow, 2 * lanes, z + c * kRow);
+          std::copy_n(y + c * kRow, static_cast<size_t>(registers) * lanes, z + c * kRow);
         }
       } else {
-        tile_layer(layer.linear, x, kRow, z, kRow, 2);
-        activate_pass<T>(kind)(z, kRow, y, kRow, layer.forward.outputs, 2, layer.forward.alpha);
+        tile_layer(layer.linear, x, kRow, z, kRow, registers);
+        activate_pass<T>(kind)(z, kRow, y, kRow, layer.forward.outputs, registers, layer.forward.alpha);
       }
       x = y;
     }
-  }
+  });
 }
 
 template <class T, bool kHasFactors>
@@ -96,13 +96,15 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
   const auto add_cost =
       chunk.factors == nullptr ? tile_cost_of<T, false>(cost.residual) : tile_cost_of<T, true>(cost.residual);
   RecordedTile<T> first_layer[kMostTiles], other_layers[kMostTiles];
+  const auto samples_of = [&](size_t tile) { return static_cast<int>(std::min(kRow, chunk.samples - tile * kRow)); };
   for (size_t i = 0; i < chunk.tiles; ++i) {
     T* const rows = workspace + i * tile_size;
-    regression_forward(net, chunk.inputs + i * inputs, rows);
+    const int samples = samples_of(i), computed = static_cast<int>(computed_lanes<T>(samples));
+    regression_forward(net, chunk.inputs + i * inputs, samples, rows);
     add_cost(net, cost, chunk.targets + i * outputs, chunk.factors == nullptr ? nullptr : chunk.factors + i * outputs,
-             std::min<size_t>(kRow, chunk.samples - i * kRow), rows + last.chunk_y * kRow, lane_sums);
-    first_layer[i] = {chunk.inputs + i * inputs, rows, kTileLanes};
-    other_layers[i] = {rows, rows, kTileLanes};
+             static_cast<size_t>(samples), rows + last.chunk_y * kRow, lane_sums);
+    first_layer[i] = {chunk.inputs + i * inputs, rows, computed};
+    other_layers[i] = {rows, rows, computed};
   }
   for (size_t half = kTileLanes / 2; half > 0; half /= 2) {
     for (size_t lane = 0; lane < half; ++lane) lane_sums[lane] += lane_sums[lane + half];
@@ -113,24 +115,29 @@ double regression_chunk(const ReverseNet<T>& net, const mlp::RegressionCost<T>& 
     if (layer.chunk_z != Places::kNone) {
       for (size_t i = 0; i < chunk.tiles; ++i) {
         T* const rows = workspace + i * tile_size;
-        derivative_pass<T>(layer.forward.activation)(rows + layer.chunk_z * kRow, kRow, rows + layer.chunk_y * kRow,
-                                                     kRow, layer.forward.outputs, kRow / lanes, layer.forward.alpha);
+        derivative_pass<T>(layer.forward.activation)(
+            rows + layer.chunk_z * kRow, kRow, rows + layer.chunk_y * kRow, kRow, layer.forward.outputs,
+            static_cast<size_t>(other_layers[i].lanes) / lanes, layer.forward.alpha);
       }
     }
-    if (l == 0) {
-      layer_gradient<T>(layer, {first_layer, chunk.tiles}, layer.chunk_y, 0, gradient + layer.parameters);
-      break;
+    const RecordedTile<T>* const tiles = l == 0 ? first_layer : other_layers;
+    const size_t x = l == 0 ? 0 : net.layers[l - 1].chunk_y;
+    if (chunk.tiles == 1 && takes_few(layer, chunk.samples)) {
+      few_samples_gradient(layer, chunk.samples, *tiles, layer.chunk_y, x, workspace + tile_size,
+                           gradient + layer.parameters);
+    } else {
+      layer_gradient<T>(layer, {tiles, chunk.tiles}, layer.chunk_y, x, gradient + layer.parameters);
     }
+    if (l == 0) break;
     const ReverseLayer<T>& before = net.layers[l - 1];
-    layer_gradient<T>(layer, {other_layers, chunk.tiles}, layer.chunk_y, before.chunk_y, gradient + layer.parameters);
     const BackLayer<T> back =
         back_layer<T>(before.chunk_z == Places::kNone ? before.forward.activation : ActivationKind::identity);
     for (size_t i = 0; i < chunk.tiles; ++i) {
       T* const rows = workspace + i * tile_size;
-      for (size_t first = 0; first < kRow; first += 2 * lanes) {
+      for_strips<T>(samples_of(i), [&](size_t first, int registers) HWY_ATTR {
         T* const values = rows + before.chunk_y * kRow + first;
-        back(layer, rows + layer.chunk_y * kRow + first, values, values, 2, nullptr);
-      }
+        back(layer, rows + layer.chunk_y * kRow + first, values, values, registers, nullptr);
+      });
     }
   }
   return lane_sums[0];

@@ -34,6 +34,7 @@ using mlp::ReverseNet;
 #include "lockstep/kernels/mlp/detail/reverse_tile-inl.h"
 //
 #include "lockstep/kernels/mlp/detail/derivative_tile-inl.h"
+#include "lockstep/kernels/mlp/detail/few_gradient-inl.h"
 #include "lockstep/kernels/mlp/detail/regression-inl.h"
 
 template <class T>

@@ -121,15 +121,34 @@ struct ReverseNet {
   std::size_t chunk_rows = 0;
 };
 
+template <class T>
+constexpr std::size_t padded(std::size_t count) {
+  return (count + kSlots<T> - 1) / kSlots<T> * kSlots<T>;
+}
+
 // Rows of one tile in the workspace of regression.
 template <class T>
 std::size_t regression_rows(const ReverseNet<T>& net) {
   return net.chunk_rows;
 }
-
+// Up to so many samples a tile's gradient is summed a register of weights at a time: float64's slots are fewer, which
+// cost less to add up.
 template <class T>
-constexpr std::size_t padded(std::size_t count) {
-  return (count + kSlots<T> - 1) / kSlots<T> * kSlots<T>;
+inline constexpr std::size_t kFewSamples = sizeof(T) == 4 ? 32 : 16;
+// From one row of a layer's inputs to the next: whole registers, and not a power of two, at which all rows would share
+// a few places of the cache.
+template <class T>
+std::size_t few_samples_stride(std::size_t inputs) {
+  return (padded<T>(inputs) / kSlots<T> | 1) * kSlots<T>;
+}
+// Numbers of the workspace: so many tiles, and behind the first one, if it is the only one, a layer's inputs once more
+// [sample][input].
+template <class T>
+std::size_t regression_workspace(const ReverseNet<T>& net, std::size_t tiles) {
+  std::size_t widest = 0;
+  for (const ReverseLayer<T>& layer : net.layers) widest = std::max(widest, layer.forward.inputs);
+  return std::max(tiles * net.chunk_rows * kTileLanes,
+                  net.chunk_rows * kTileLanes + kFewSamples<T> * few_samples_stride<T>(widest));
 }
 
 template <class T>
