@@ -15,6 +15,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace update_kernels {
 
+using train::detail::ChunkDot;
 using train::detail::Update;
 using train::detail::UpdateLoop;
 using train::detail::UpdateScalars;
@@ -100,10 +101,48 @@ UpdateLoop<T> loop_of(Update update) {
   return update_all<T, Update::mean_alone>;
 }
 
+// The sums of sums.h.
+constexpr size_t kSlots = 16;
+
+HWY_INLINE auto load_as_double(const double* from) { return hn::LoadU(hn::ScalableTag<double>(), from); }
+HWY_INLINE auto load_as_double(const float* from) {
+  const hn::ScalableTag<double> d;
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, decltype(d)>(), from));
+}
+
+template <class T>
+double dot_of_chunk(const T* a, const T* b, size_t n) {
+  const hn::ScalableTag<double> d;
+  constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<double>()), kRegisters = kSlots / kLanes;
+  hn::Vec<decltype(d)> sums[kRegisters];
+#pragma GCC unroll 16
+  for (size_t r = 0; r < kRegisters; ++r) sums[r] = hn::Zero(d);
+  size_t i = 0;
+  for (; i + kSlots <= n; i += kSlots) {
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRegisters; ++r) {
+      const size_t at = i + r * kLanes;
+      sums[r] = hn::Add(sums[r], hn::Mul(load_as_double(a + at), load_as_double(b + at)));
+    }
+  }
+  HWY_ALIGN double slots[kSlots];
+  for (size_t r = 0; r < kRegisters; ++r) hn::Store(sums[r], d, slots + r * kLanes);
+  for (size_t s = 0; i + s < n; ++s) slots[s] += static_cast<double>(a[i + s]) * static_cast<double>(b[i + s]);
+  for (size_t width = kSlots / 2; width > 0; width /= 2) {
+    for (size_t s = 0; s < width; ++s) slots[s] += slots[s + width];
+  }
+  return slots[0];
+}
+
+ChunkDot<float> dot_f32() { return dot_of_chunk<float>; }
+ChunkDot<double> dot_f64() { return dot_of_chunk<double>; }
+
 UpdateLoop<float> loop_f32(Update update) { return loop_of<float>(update); }
 UpdateLoop<double> loop_f64(Update update) { return loop_of<double>(update); }
 
 }  // namespace update_kernels
+using update_kernels::dot_f32;
+using update_kernels::dot_f64;
 using update_kernels::loop_f32;
 using update_kernels::loop_f64;
 }  // namespace HWY_NAMESPACE
@@ -119,6 +158,14 @@ UpdateLoop<float> update_loop<float>(Update update, CpuTarget target) {
 template <>
 UpdateLoop<double> update_loop<double>(Update update, CpuTarget target) {
   return LOCKSTEP_CHOOSE(target, loop_f64)(update);
+}
+template <>
+ChunkDot<float> chunk_dot<float>(CpuTarget target) {
+  return LOCKSTEP_CHOOSE(target, dot_f32)();
+}
+template <>
+ChunkDot<double> chunk_dot<double>(CpuTarget target) {
+  return LOCKSTEP_CHOOSE(target, dot_f64)();
 }
 }  // namespace lockstep::train::detail
 #endif

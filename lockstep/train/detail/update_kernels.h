@@ -37,4 +37,16 @@ UpdateLoop<float> update_loop<float>(Update update, CpuTarget target);
 template <>
 UpdateLoop<double> update_loop<double>(Update update, CpuTarget target);
 
+// The sum over one chunk, as sums.h has it.
+template <class T>
+using ChunkDot = double (*)(const T* a, const T* b, std::size_t count);
+
+// Defined for float and double.
+template <class T>
+ChunkDot<T> chunk_dot(CpuTarget target);
+template <>
+ChunkDot<float> chunk_dot<float>(CpuTarget target);
+template <>
+ChunkDot<double> chunk_dot<double>(CpuTarget target);
+
 }  // namespace lockstep::train::detail
