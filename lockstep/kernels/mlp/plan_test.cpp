@@ -128,6 +128,30 @@ TYPED_TEST(PlanBits, every_target_width_and_batch_size_matches_the_reference) {
   }
 }
 
+// More weights than caches hold: strips go side by side. With scalings, and samples that fill no strip.
+TYPED_TEST(PlanBits, nets_whose_weights_come_from_memory_match_the_reference) {
+  using T = TypeParam;
+  const std::size_t width = sizeof(T) == 4 ? 2520 : 1790;
+  Mlp mlp = random_mlp({3, width, width, 2}, {ActivationKind::relu}, 5);
+  mlp.layers[0].activation.kind = ActivationKind::tanh;
+  mlp.input_scaling = {{0.1, 0, -0.2}, {2, 1, 0.5}};
+  mlp.output_scaling = {{3, 0.5}, {1, -2}};
+  const std::size_t most = kSanitized ? 17 : sizeof(T) == 4 ? 50 : 75;
+  const Samples<T> samples(mlp, most);
+  for (const CpuTarget target : available_cpu_targets()) {
+    const auto plan = Plan<T>::compile(mlp, target);
+    for (const std::size_t batch : {std::size_t{17}, most}) {
+      const Layout layout = kLayouts[batch == 17 ? 3 : 1];
+      auto in = laid_out(layout, batch, mlp.inputs(), samples.in.data());
+      auto out = laid_out<T>(layout, batch, mlp.outputs());
+      const std::size_t guards = out.guards();
+      plan.evaluate(in.view, out.view);
+      EXPECT_EQ("", difference(MatrixView<const T>(out.view), samples.out.data())) << plan.description();
+      EXPECT_EQ(out.guards() + batch * mlp.outputs(), guards);
+    }
+  }
+}
+
 TYPED_TEST(PlanBits, few_inputs_and_outputs_around_a_layer_of_any_width_match_the_reference) {
   using T = TypeParam;
   constexpr ActivationKind kKinds[] = {ActivationKind::identity, ActivationKind::relu, ActivationKind::tanh,

@@ -194,9 +194,46 @@ HWY_NOINLINE size_t evaluate_pairs(const Packed<T>& net, const MatrixView<const 
   return first;
 }
 
+// Strips side by side, of a net that is far (Packed::is_far), while there is more than one. Returns the first sample
+// left.
+template <class T>
+HWY_NOINLINE size_t evaluate_far(const Packed<T>& net, const MatrixView<const T>& in, const MatrixView<T>& out,
+                                 T* workspace) {
+  const size_t strip = 2 * hn::Lanes(Register<T>()), apart = 2 * net.half();
+  T* const halves[2] = {workspace, workspace + net.half()};
+  size_t first = 0;
+  while (in.rows - first > strip) {
+    // The last strip may be filled in part, where samples would not go by rows.
+    const size_t left = in.rows - first, rest = left % strip;
+    const size_t full = left / strip, all = full + (rest > 0 && net.rest[rest].registers > 0 ? 1 : 0);
+    const size_t strips = std::min(all, Packed<T>::kFarStrips);
+    if (strips < 2) break;
+    const auto samples = [&](size_t s) { return std::min(strip, left - s * strip); };
+    for (size_t s = 0; s < strips; ++s) {
+      T* const x = workspace + s * apart;
+      load_lanes(in, first + s * strip, samples(s), 2, x, strip);
+      if (!net.input_scale.empty()) scale_input(net, x, strip, x, strip, 2);
+    }
+    for (size_t i = 0; i < net.layers.size(); ++i)
+      far_layer(net.layers[i], halves[i % 2], halves[(i + 1) % 2], strips, apart);
+    for (size_t s = 0; s < strips; ++s) {
+      T* const y = halves[net.layers.size() % 2] + s * apart;
+      if (!net.output_scale.empty()) scale_output(net, y, strip, 2);
+      store_lanes(y, strip, 2, out, first + s * strip, samples(s));
+    }
+    first += std::min(left, strips * strip);
+  }
+  return first;
+}
+
 template <class T>
 void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T> out, T* workspace) {
-  size_t first = copies_columns(net, in, out) ? evaluate_strips_by_columns(net, in, out, workspace) : 0;
+  size_t first = 0;
+  if (net.is_far()) {
+    first = evaluate_far(net, in, out, workspace);
+  } else if (copies_columns(net, in, out)) {
+    first = evaluate_strips_by_columns(net, in, out, workspace);
+  }
   if (come_by_themselves(in, out)) {
     if (net.pairs_strips()) first = evaluate_pairs(net, in, out, first, workspace);
     evaluate_strips<T, false>(net, in, out, first, workspace);

@@ -70,6 +70,8 @@ inline constexpr int kMostRowRegisters = kRowRegisters[0];
 //
 #include "lockstep/kernels/mlp/detail/strip_steps-inl.h"
 //
+#include "lockstep/kernels/mlp/detail/far_kernel-inl.h"
+//
 #include "lockstep/kernels/mlp/detail/evaluate-inl.h"
 
 template <class T>
