@@ -4,6 +4,8 @@
 
 // Inputs of a panel: a strip's and the weights of a block stay in the first-level cache, as do the sums.
 inline constexpr size_t kPanelInputs = 256;
+// Of the smaller of two sizes of blocks.
+inline constexpr int kFarOutputs = kTileOutputs > 1 ? kTileOutputs - 1 : 1;
 
 // y[j][lane] += sum over k of w[k][j] x[k][lane] for some outputs and two registers of lanes, in the order of inputs.
 template <class T, int kOutputs>
@@ -34,11 +36,6 @@ void tile_part(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T*
     hn::StoreU(sum[j][1], d, y + lanes);
   }
 }
-template <class T, int... kIndex>
-constexpr std::array<TileBlock<T>, sizeof...(kIndex)> tile_parts(std::integer_sequence<int, kIndex...>) {
-  return {tile_part<T, kIndex + 1>...};
-}
-
 // Rows of two registers.
 template <class T, class F>
 HWY_INLINE void for_pairs(T* y, size_t rows, F f) {
@@ -50,9 +47,13 @@ HWY_INLINE void for_pairs(T* y, size_t rows, F f) {
 // registers.
 template <class T>
 void far_layer(const PackedLayer<T>& layer, const T* x, T* y, size_t strips, size_t apart) {
-  static constexpr auto kParts = tile_parts<T>(TileSizes());
   using L = HwyLane<Register<T>>;
   const size_t row = 2 * hn::Lanes(Register<T>());
+  // Blocks of wide layers are as large as they get, or one smaller.
+  if (layer.tile_blocks[0] < kFarOutputs || layer.tile_blocks[layer.tile_blocks.blocks - 1] < kFarOutputs) {
+    for (size_t s = 0; s < strips; ++s) tile_layer(layer, x + s * apart, row, y + s * apart, row, 2);
+    return;
+  }
   const ActivationPass<T> activation = activation_pass<T>(layer.activation);
   for (size_t k = 0; k < layer.inputs; k += kPanelInputs) {
     const size_t count = std::min(kPanelInputs, layer.inputs - k);
@@ -67,7 +68,8 @@ void far_layer(const PackedLayer<T>& layer, const T* x, T* y, size_t strips, siz
           for (size_t j = 0; j < outputs; ++j)
             for_pairs(to + j * row, 1, [&](auto d, T* at) HWY_ATTR { hn::StoreU(hn::Set(d, w[j]), d, at); });
         }
-        kParts[outputs - 1](x + s * apart + k * row, row, count, w + (1 + k) * outputs, to, row);
+        const TileBlock<T> part = outputs == kTileOutputs ? tile_part<T, kTileOutputs> : tile_part<T, kFarOutputs>;
+        part(x + s * apart + k * row, row, count, w + (1 + k) * outputs, to, row);
         if (!ends) continue;
         if (layer.activation == ActivationKind::relu) {
           for_pairs(to, outputs, [](auto d, T* at) HWY_ATTR {

@@ -95,7 +95,6 @@ void few_samples_gradient(const ReverseLayer<T>& layer, size_t samples, const Re
   const T* const rows = tile.activations + x * kTileLanes;
   for (size_t lane = 0; lane < samples; lane += lanes)
     lanes_to_rows(rows + lane, kTileLanes, layer.forward.inputs, room + lane * stride, static_cast<ptrdiff_t>(stride));
-  if (samples <= 4) return few_samples_gradient<T, 4, 1>(layer, bars, room, stride, gradient);
   if (samples <= 8) return few_samples_gradient<T, 8, 1>(layer, bars, room, stride, gradient);
   constexpr int kAll = static_cast<int>(kSlots<T>);
   if (samples <= 16) return few_samples_gradient<T, kAll, 16 / kAll>(layer, bars, room, stride, gradient);
