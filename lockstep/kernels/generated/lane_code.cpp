@@ -43,8 +43,7 @@ std::shared_ptr<const LaneCode> LaneCode::compile(const LaneProgram& program, Pr
     munmap(memory, mapped);
     return nullptr;
   }
-  return std::shared_ptr<const LaneCode>(
-      new LaneCode(memory, mapped, to + start, bytes, static_cast<std::size_t>(program.together())));
+  return std::shared_ptr<const LaneCode>(new LaneCode(memory, mapped, to + start, bytes, program));
 }
 
 LaneCode::~LaneCode() { munmap(memory_, mapped_); }

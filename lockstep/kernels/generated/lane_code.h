@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "lockstep/core/precision.h"
 #include "lockstep/kernels/cpu_target.h"
@@ -36,14 +37,20 @@ class LaneCode {
   std::size_t bytes() const { return bytes_; }  // of code and constants
 
  private:
-  LaneCode(void* memory, std::size_t mapped, void* entry, std::size_t bytes, std::size_t together)
-      : memory_(memory), mapped_(mapped), entry_(entry), bytes_(bytes), together_(together) {}
+  LaneCode(void* memory, std::size_t mapped, void* entry, std::size_t bytes, const LaneProgram& program)
+      : memory_(memory),
+        mapped_(mapped),
+        entry_(entry),
+        bytes_(bytes),
+        together_(static_cast<std::size_t>(program.together())),
+        functions_(program.functions()) {}
 
   void* memory_;
   std::size_t mapped_;
   void* entry_;
   std::size_t bytes_;
   std::size_t together_;
+  std::vector<LaneFunction> functions_;  // whose contexts live as long as what calls them
 };
 
 }  // namespace lockstep

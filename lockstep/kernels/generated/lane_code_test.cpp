@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -21,10 +22,14 @@
 #endif
 
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/kernels/generated/testing/called.h"
 #include "lockstep/kernels/tile.h"
 
 namespace lockstep {
 namespace {
+
+using generated::testing::called;
+using generated::testing::functions_for;
 
 constexpr std::size_t kBases = 4;  // 0: read alone; 1: written alone; 2: both; 3: carried
 constexpr std::uint32_t kRows = 6;
@@ -105,7 +110,9 @@ void interpret(const LaneProgram& program, Rows<T>& rows, std::size_t lanes_of_r
             place() = values[i.read[0]];
           } else {
             const auto read = [&](int k) { return k < operands_of(i.op) ? values[i.read[k]] : T{}; };
-            value = operation(i.op, read(0), read(1), read(2));
+            value = is_call(i.op)
+                        ? called(i.op, program.functions()[i.function].context.get(), read(0), read(1), read(2))
+                        : operation(i.op, read(0), read(1), read(2));
           }
           values.push_back(value);
         }
@@ -141,9 +148,11 @@ T any_number(std::mt19937_64& random) {
   return static_cast<T>(std::normal_distribution<double>(0, 2)(random));
 }
 
-// Values are read soon and late, rows overwritten while their numbers are still wanted.
+// Values are read soon and late, rows overwritten while their numbers are still wanted; one instruction in `calls` is a
+// call, none for 0.
 template <class T>
-LaneProgram random_program(std::mt19937_64& random, int length, int together) {
+LaneProgram random_program(std::mt19937_64& random, int length, int together, unsigned calls,
+                           const std::array<LaneFunction, 3>& functions) {
   LaneProgram program(together);
   std::vector<LaneProgram::Value> values;
   const auto place = [&](std::uint8_t base) {
@@ -159,7 +168,13 @@ LaneProgram random_program(std::mt19937_64& random, int length, int together) {
   values = carried;
   for (int i = 0; i < 4; ++i) values.push_back(program.load(place(random() % 2 == 0 ? 0 : 2)));
   constexpr auto kFirst = static_cast<unsigned>(LaneOp::add), kEnd = static_cast<unsigned>(LaneOp::select) + 1;
+  constexpr auto kFirstCall = static_cast<unsigned>(LaneOp::function);
   for (int i = 0; i < length; ++i) {
+    if (calls > 0 && random() % calls == 0) {
+      const unsigned which = random() % 3;
+      values.push_back(program.call(static_cast<LaneOp>(kFirstCall + which), functions[which], any(), any(), any()));
+      continue;
+    }
     switch (random() % 12) {
       case 0:
         values.push_back(program.load(place(random() % 2 == 0 ? 0 : 2)));
@@ -208,14 +223,14 @@ class LaneCodeOf : public testing::Test {};
 using Numbers = testing::Types<float, double>;
 TYPED_TEST_SUITE(LaneCodeOf, Numbers);
 
-TYPED_TEST(LaneCodeOf, random_programs_have_the_bits_of_their_operations) {
-  using T = TypeParam;
+template <class T>
+void expect_the_bits_of_operations(unsigned calls) {
   for (const CpuTarget target : targets_with_code()) {
     const std::size_t lanes = (target == CpuTarget::avx512 ? 64 : 32) / sizeof(T);
     std::mt19937_64 random(7);
     for (int trial = 0; trial < 100; ++trial) {
       const int together = 1 + trial % 2, length = trial < 20 ? trial : 20 + static_cast<int>(random() % 300);
-      const LaneProgram program = random_program<T>(random, length, together);
+      const LaneProgram program = random_program<T>(random, length, together, calls, functions_for<T>(target));
       const auto code = LaneCode::compile(program, kPrecisionOf<T>, target);
       ASSERT_NE(code, nullptr);
       Rows<T> found, expected;
@@ -231,6 +246,33 @@ TYPED_TEST(LaneCodeOf, random_programs_have_the_bits_of_their_operations) {
       expect_the_same(found, expected, what.c_str());
       if (testing::Test::HasFatalFailure()) return;
     }
+  }
+}
+
+TYPED_TEST(LaneCodeOf, random_programs_have_the_bits_of_their_operations) {
+  expect_the_bits_of_operations<TypeParam>(0);
+}
+TYPED_TEST(LaneCodeOf, what_is_needed_later_outlasts_calls) {
+  for (const unsigned calls : {2u, 5u, 40u}) expect_the_bits_of_operations<TypeParam>(calls);
+}
+
+TYPED_TEST(LaneCodeOf, code_keeps_what_its_functions_read) {
+  using T = TypeParam;
+  for (const CpuTarget target : targets_with_code()) {
+    std::shared_ptr<const LaneCode> code;
+    std::weak_ptr<const void> context;
+    {
+      LaneProgram program;
+      const LaneFunction function = functions_for<T>(target)[1];
+      context = function.context;
+      const auto a = program.load({0, 0, 0});
+      program.store(program.call(LaneOp::function_of_two, function, a, a), {1, 0, 0});
+      code = LaneCode::compile(program, kPrecisionOf<T>, target);
+    }
+    ASSERT_NE(code, nullptr);
+    EXPECT_FALSE(context.expired());
+    code = nullptr;
+    EXPECT_TRUE(context.expired());
   }
 }
 

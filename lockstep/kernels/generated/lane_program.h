@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -33,6 +35,10 @@ enum class LaneOp : std::uint8_t {
   less_or_equal,
   equal,
   select,  // a != 0 ? b : c, b where a is NaN
+  // Of a; of a and b; of a, b and c: code that is called. See LaneProgram::call().
+  function,
+  function_of_two,
+  function_of_three,
 };
 
 // How many values `op` reads.
@@ -47,10 +53,12 @@ constexpr int operands_of(LaneOp op) {
     case LaneOp::negate:
     case LaneOp::floor:
     case LaneOp::round:
+    case LaneOp::function:
       return 1;
     case LaneOp::fma:
     case LaneOp::nfma:
     case LaneOp::select:
+    case LaneOp::function_of_three:
       return 3;
     default:
       return 2;
@@ -67,12 +75,26 @@ struct LanePlace {
   auto operator<=>(const LanePlace&) const = default;
 };
 
+// Code on whole registers, of the precision and instruction set that the program is compiled for: a function of the
+// System V convention that is handed the context and the values, and returns what it makes of them.
+struct LaneFunction {
+  const void* code = nullptr;
+  std::shared_ptr<const void> context = {};
+
+  bool operator==(const LaneFunction&) const = default;
+};
+
 struct LaneInstruction {
   LaneOp op;
   std::uint32_t read[3] = {};
   LanePlace place = {};  // of load and store
   double number = 0;     // of constant
+  std::uint32_t function = 0;  // of LaneProgram::functions()
 };
+
+constexpr bool is_call(LaneOp op) {
+  return op == LaneOp::function || op == LaneOp::function_of_two || op == LaneOp::function_of_three;
+}
 
 class LaneProgram {
  public:
@@ -100,6 +122,13 @@ class LaneProgram {
   // Nothing else is stored there.
   void carry(Value loaded, Value made) { carried_.push_back({loaded, made}); }
   Value apply(LaneOp op, Value a, Value b = 0, Value c = 0) { return append({.op = op, .read = {a, b, c}}); }
+  // `op` is one of the functions'; only in programs that hold for one instruction set.
+  Value call(LaneOp op, LaneFunction function, Value a, Value b = 0, Value c = 0) {
+    std::uint32_t number = 0;
+    while (number < functions_.size() && !(functions_[number] == function)) ++number;
+    if (number == functions_.size()) functions_.push_back(std::move(function));
+    return append({.op = op, .read = {a, b, c}, .function = number});
+  }
 
   Value add(Value a, Value b) { return apply(LaneOp::add, a, b); }
   Value multiply(Value a, Value b) { return apply(LaneOp::multiply, a, b); }
@@ -109,6 +138,7 @@ class LaneProgram {
   int together() const { return together_; }
   // A value's number is its instruction's.
   const std::vector<LaneInstruction>& instructions() const { return instructions_; }
+  const std::vector<LaneFunction>& functions() const { return functions_; }
   struct Carried {
     Value loaded, made;
   };
@@ -127,6 +157,7 @@ class LaneProgram {
 
   int together_;
   std::vector<LaneInstruction> instructions_;
+  std::vector<LaneFunction> functions_;
   std::vector<Carried> carried_;
   std::map<std::uint64_t, Value> constants_;
   std::map<LanePlace, Value> rows_;  // what lies there, where that is known

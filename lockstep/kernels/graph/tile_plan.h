@@ -31,7 +31,7 @@ class GraphTilePlan {
   // of them.
   void evaluate(std::span<const T* const> in, T* out, int lanes, std::byte* workspace) const;
 
-  // All that it computes, where that is arithmetic that code was generated for, for integrators that make it a part of
+  // All that it computes, where code was generated for all of it, for integrators that make it a part of
   // their own: rows of input port i in array kFirstInput + i, those of the output port in kOutput. Else null.
   const LaneProgram* arithmetic() const;
   static constexpr std::uint8_t kOutput = 1, kFirstInput = 2;

@@ -127,6 +127,12 @@ class StepProgram {
         case LaneOp::store:
           out[instruction.place.row] = here[read[0]];
           break;
+        case LaneOp::function:
+        case LaneOp::function_of_two:
+        case LaneOp::function_of_three:
+          here[v] = program_.call(instruction.op, rhs_.arithmetic()->functions()[instruction.function], here[read[0]],
+                                  here[read[1]], here[read[2]]);
+          break;
         default:
           here[v] = program_.apply(instruction.op, here[read[0]], here[read[1]], here[read[2]]);
       }

@@ -1,6 +1,6 @@
-// A step of any method together with a right-hand side that is arithmetic alone, as machine code generated when a solve
-// begins: its stages stay in registers, as those of the systems in inlined.cpp do. The same bits as the general
-// kernels.
+// A step of any method together with a right-hand side that is arithmetic and calls alone, as machine code generated
+// when a solve begins: its stages stay in registers, as those of the systems in inlined.cpp do. The same bits as the
+// general kernels.
 #pragma once
 
 #include <cstddef>

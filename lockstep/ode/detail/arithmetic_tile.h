@@ -1,4 +1,5 @@
-// A tile function that is arithmetic on lanes alone, as a program that an integrator may make a part of its own code.
+// A tile function that is arithmetic on lanes, and calls, as a program that an integrator may make a part of its own
+// code.
 #pragma once
 
 #include <cstddef>

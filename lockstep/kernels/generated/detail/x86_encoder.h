@@ -49,6 +49,31 @@ class X86Encoder {
     bytes({0x48 | (t >> 3) << 2 | b >> 3, 0x8B, 0x80 | (t & 7) << 3 | (b & 7)});
     word(displacement);
   }
+  void store_pointer(Gpr from, Gpr base, int displacement) {  // mov [base + displacement], from
+    const unsigned f = number(from), b = number(base);
+    bytes({0x48 | (f >> 3) << 2 | b >> 3, 0x89, 0x80 | (f & 7) << 3 | (b & 7)});
+    word(displacement);
+  }
+  // mov to, address
+  void set_pointer(Gpr to, const void* address) {
+    bytes({0x48 | number(to) >> 3, 0xB8 | (number(to) & 7)});
+    const std::size_t at = size();
+    code_.resize(at + sizeof address);
+    std::memcpy(&code_[at], &address, sizeof address);
+  }
+  void call(Gpr to) {
+    if (number(to) > 7) byte(0x41);
+    bytes({0xFF, 0xD0 | (number(to) & 7)});
+  }
+  void add_in_memory(Gpr base, int displacement, int value) {  // add qword [base + displacement], value
+    bytes({0x48 | number(base) >> 3, 0x81, 0x80 | (number(base) & 7)});
+    word(displacement);
+    word(value);
+  }
+  void decrement_in_memory(Gpr base, int displacement) {  // dec qword [base + displacement]
+    bytes({0x48 | number(base) >> 3, 0xFF, 0x88 | (number(base) & 7)});
+    word(displacement);
+  }
   void add(Gpr to, int value) {
     bytes({0x48 | number(to) >> 3, 0x81, 0xC0 | (number(to) & 7)});
     word(value);

@@ -32,7 +32,9 @@ class Generator {
         pool_(precision, wide),
         values_(program.instructions().size()),
         holder_(wide ? 32 : 15, kNone),  // of AVX2's sixteen the last holds masks
-        locked_(holder_.size(), false) {}
+        locked_(holder_.size(), false),
+        calls_(std::ranges::any_of(program.instructions(),
+                                   [](const LaneInstruction& instruction) { return is_call(instruction.op); })) {}
 
   GeneratedCode run() {
     NextReads reads = next_reads(program_);
@@ -41,16 +43,23 @@ class Generator {
     const std::size_t frame = encoder_.enter();
     load_bases();
     const std::size_t outer = encoder_.size();
-    encoder_.load_pointer(Gpr::rdx, Gpr::rbp, -8);
+    bases_forgotten();
+    if (calls_) {
+      encoder_.load_pointer(Gpr::rax, Gpr::rbp, kRepeatsAt);
+      encoder_.store_pointer(Gpr::rax, Gpr::rbp, kRepeatAt);
+    } else {
+      encoder_.load_pointer(Gpr::rdx, Gpr::rbp, kRepeatsAt);
+    }
     load_carried();
     const std::size_t inner = encoder_.size();
+    bases_forgotten();
     for (now_ = 0; now_ < values_.size(); ++now_) emit(program_.instructions()[now_]);
     carry_back();
-    encoder_.decrement(Gpr::rdx);
+    count_down(Gpr::rdx, kRepeatAt);
     encoder_.jump_back_if_not_zero(inner);
     store_carried();
-    for (const Gpr gpr : in_use_) encoder_.add(gpr, register_bytes() * program_.together());
-    encoder_.decrement(Gpr::rsi);
+    for (std::size_t base = 0; base < bases_.size(); ++base) advance(bases_[base]);
+    count_down(Gpr::rsi, kStepAt);
     encoder_.jump_back_if_not_zero(outer);
     encoder_.zero_upper();
     encoder_.leave();
@@ -71,6 +80,15 @@ class Generator {
     LanePlace row;
   };
 
+  // Of a program that calls functions, which keep no register: where counters and the arrays' addresses lie in the
+  // frame, from rbp. The first is X86Encoder::enter()'s. There are 96 bytes below rbp.
+  static constexpr int kRepeatsAt = -8, kRepeatAt = -16, kStepAt = -24, kBasesAt = -32;
+  struct Base {
+    Gpr gpr = Gpr::rax;
+    int at = 0;  // in the frame
+    bool is_used = false, is_known = false;
+  };
+
   int register_bytes() const { return wide_ ? 64 : 32; }
   int number_bytes() const { return f64_ ? 8 : 4; }
 
@@ -81,11 +99,33 @@ class Generator {
     for (const LaneInstruction& instruction : program_.instructions()) {
       if (instruction.op == LaneOp::load || instruction.op == LaneOp::store) used.at(instruction.place.base) = true;
     }
-    for (std::size_t base = 0; base < used.size(); ++base) {
+    for (std::size_t base = 0, taken = 0; base < used.size(); ++base) {
       if (!used[base]) continue;
-      bases_[base] = kGprs[in_use_.size()];
-      in_use_.push_back(bases_[base]);
-      encoder_.load_pointer(bases_[base], Gpr::rdi, static_cast<int>(base) * 8);
+      const int at = kBasesAt - 8 * static_cast<int>(taken);
+      const Gpr gpr = kGprs[taken++];
+      bases_[base] = {gpr, at, true, true};
+      encoder_.load_pointer(gpr, Gpr::rdi, static_cast<int>(base) * 8);
+      if (calls_) encoder_.store_pointer(gpr, Gpr::rbp, at);
+    }
+    if (calls_) encoder_.store_pointer(Gpr::rsi, Gpr::rbp, kStepAt);
+  }
+  void bases_forgotten() {
+    for (Base& base : bases_) base.is_known = !calls_;
+  }
+  void advance(const Base& base) {
+    if (!base.is_used) return;
+    const int bytes = register_bytes() * program_.together();
+    if (calls_) {
+      encoder_.add_in_memory(Gpr::rbp, base.at, bytes);
+    } else {
+      encoder_.add(base.gpr, bytes);
+    }
+  }
+  void count_down(Gpr counter, int at) {
+    if (calls_) {
+      encoder_.decrement_in_memory(Gpr::rbp, at);
+    } else {
+      encoder_.decrement(counter);
     }
   }
 
@@ -151,9 +191,12 @@ class Generator {
     if (value.in_row) return row_operand(value.row);
     return Operand::memory(Gpr::rsp, value.slot * register_bytes());
   }
-  Operand row_operand(LanePlace place) const {
+  Operand row_operand(LanePlace place) {
     const int row = static_cast<int>(place.row) * kTileLanes * number_bytes();
-    return Operand::memory(bases_[place.base], row + place.beside * register_bytes());
+    Base& base = bases_[place.base];
+    if (!base.is_known) encoder_.load_pointer(base.gpr, Gpr::rbp, base.at);
+    base.is_known = true;
+    return Operand::memory(base.gpr, row + place.beside * register_bytes());
   }
 
   int allocate() {
@@ -169,13 +212,16 @@ class Generator {
       farthest = use;
     }
     const auto v = static_cast<Value>(holder_[static_cast<std::size_t>(best)]);
-    State& leaving = values_[v];
-    if (read_later(leaving) && !leaving.in_row && leaving.slot == kNone && !is_constant(v)) {
-      leaving.slot = new_slot();
-      encoder_.vector(opcodes_.store(), best, 0, Operand::memory(Gpr::rsp, leaving.slot * register_bytes()));
-    }
+    if (read_later(values_[v])) keep_in_memory(v);
     free_register(v);
     return best;
+  }
+  // Of a value in a register: in a slot, unless it can be read elsewhere.
+  void keep_in_memory(Value v) {
+    State& value = values_[v];
+    if (value.in_row || value.slot != kNone || is_constant(v)) return;
+    value.slot = new_slot();
+    encoder_.vector(opcodes_.store(), value.reg, 0, Operand::memory(Gpr::rsp, value.slot * register_bytes()));
   }
   int new_slot() {
     if (free_slots_.empty()) return slots_++;
@@ -314,6 +360,11 @@ class Generator {
         blend(result({a, b, c}), no, yes);
         break;
       }
+      case LaneOp::function:
+      case LaneOp::function_of_two:
+      case LaneOp::function_of_three:
+        call(instruction);
+        break;
     }
     done(instruction);
     if (result_ != kNone) {
@@ -406,6 +457,36 @@ class Generator {
     encoder_.vector(form(FmaForm::k231), result_, first, second);
   }
 
+  // The first registers hold arguments, the first of them the result.
+  void call(const LaneInstruction& instruction) {
+    const int count = operands_of(instruction.op);
+    std::vector<RegisterMove> moves;
+    for (int k = 0; k < count; ++k) {
+      const int from = values_[instruction.read[k]].reg;
+      if (from != kNone && from != k) moves.push_back({from, k});
+    }
+    for (const int held : holder_) {
+      if (held == kNone) continue;
+      const auto v = static_cast<Value>(held);
+      const bool is_read_here = values_[v].next == now_;
+      if (is_read_here ? !ends_here(v) : read_later(values_[v])) keep_in_memory(v);
+    }
+    for (const auto& [from, to] : as_copies(moves, count)) copy_register(to, from);
+    for (int k = 0; k < count; ++k) {
+      const Value v = instruction.read[k];
+      if (values_[v].reg == kNone) load(k, v, memory_of(v));
+    }
+    for (std::size_t reg = 0; reg < holder_.size(); ++reg) {
+      if (holder_[reg] != kNone) free_register(static_cast<Value>(holder_[reg]));
+    }
+    const LaneFunction& function = program_.functions()[instruction.function];
+    if (function.context != nullptr) encoder_.set_pointer(Gpr::rdi, function.context.get());
+    encoder_.set_pointer(Gpr::rax, function.code);
+    encoder_.call(Gpr::rax);
+    bases_forgotten();
+    result_ = 0;
+  }
+
   void store(Value v, LanePlace place) {
     if (const auto found = lies_in_.find(place); found != lies_in_.end() && found->second != v) {
       // What lay there is kept elsewhere where something will read it.
@@ -434,8 +515,8 @@ class Generator {
   std::vector<std::array<std::uint32_t, 3>> next_;  // NextReads::next
   std::vector<int> holder_;                         // [register]: the value it holds
   std::vector<bool> locked_;
-  std::array<Gpr, LaneProgram::kMostBases> bases_{};
-  std::vector<Gpr> in_use_;
+  bool calls_;
+  std::array<Base, LaneProgram::kMostBases> bases_{};
   std::map<LanePlace, Value> lies_in_;
   std::vector<int> free_slots_;
   int slots_ = 0;

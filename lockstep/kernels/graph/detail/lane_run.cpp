@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "lockstep/kernels/graph/detail/called_functions.h"
+
 namespace lockstep::graph {
 namespace {
 
@@ -22,7 +24,7 @@ template <class T>
 class LaneRun {
  public:
   // `stored_by`: the number of the step that stores a row, of those that something after the run reads.
-  explicit LaneRun(const std::map<RowAt, std::size_t>& stored_by) : stored_by_(stored_by) {}
+  LaneRun(const std::map<RowAt, std::size_t>& stored_by, CpuTarget target) : stored_by_(stored_by), target_(target) {}
 
   void add(const ScheduledStep& step, std::size_t number);
   void store_as(RowAt row, RowAt place) { program_.store(value_at(row), place_of(place)); }
@@ -43,11 +45,13 @@ class LaneRun {
   }
 
   const std::map<RowAt, std::size_t>& stored_by_;
+  CpuTarget target_;
   std::size_t now_ = 0;
   LaneProgram program_;
   std::map<RowAt, Value> made_;
 };
 
+// What takes operations alone. The rest of what code is generated for calls functions.
 struct IsArithmetic {
   bool operator()(const Standardise&) const { return true; }
   bool operator()(const Rescale&) const { return true; }
@@ -127,6 +131,16 @@ bool is_arithmetic(const ScheduledStep& step) {
   return step.width <= kMostFeatures && (step.copies || std::visit(IsArithmetic{}, step.node->operation));
 }
 
+// A loop over more features, or over a table's search for each of them, costs less than calls.
+bool is_called(const ScheduledStep& step) {
+  constexpr std::size_t kMostFeatures = 16, kMostColumns = 2;
+  if (step.copies || step.width > kMostFeatures || is_arithmetic(step)) return false;
+  const Operation& operation = step.node->operation;
+  if (std::holds_alternative<Interpolate>(operation)) return step.width <= kMostColumns;
+  return std::holds_alternative<Activate>(operation) || std::holds_alternative<Unary>(operation) ||
+         std::holds_alternative<Binary>(operation) || std::holds_alternative<Chain>(operation);
+}
+
 // What each operation makes of a step's features, as in lane_operations-inl.h and tile_operations-inl.h.
 template <class T>
 struct LaneRun<T>::Elements {
@@ -174,10 +188,19 @@ struct LaneRun<T>::Elements {
   void operator()(const Columns& columns) const {
     each([&](std::size_t i) { return run.value_at({step.a.base, step.a.row + columns.indices[i]}); });
   }
-  void operator()(const Activate&) const {  // relu
-    each([&](std::size_t i) { return program.apply(LaneOp::maximum, a(i), program.constant(0)); });
+  void operator()(const Activate& activate) const {
+    if (activate.activation.kind == ActivationKind::relu) {
+      return each([&](std::size_t i) { return program.apply(LaneOp::maximum, a(i), program.constant(0)); });
+    }
+    const Value alpha = run.number(activate.activation.alpha, step.node->name + ".alpha");
+    const LaneFunction function = called_function<T>(activate.activation.kind, run.target_);
+    each([&](std::size_t i) { return program.call(LaneOp::function_of_two, function, a(i), alpha); });
   }
   void operator()(const Unary& unary) const {
+    if (!IsArithmetic{}(unary)) {
+      const LaneFunction function = called_function<T>(unary.kind, run.target_);
+      return each([&](std::size_t i) { return program.call(LaneOp::function, function, a(i)); });
+    }
     each([&](std::size_t i) {
       switch (unary.kind) {
         case UnaryKind::square_root:
@@ -214,6 +237,10 @@ struct LaneRun<T>::Elements {
     });
   }
   void operator()(const Binary& operation) const {
+    if (operation.kind == BinaryKind::power) {
+      const LaneFunction function = called_power<T>(run.target_);
+      return each([&](std::size_t i) { return program.call(LaneOp::function_of_two, function, a(i), b(i)); });
+    }
     each([&](std::size_t i) { return binary(program, operation.kind, a(i), b(i)); });
   }
   void operator()(const Choose& choose) const {
@@ -234,7 +261,17 @@ struct LaneRun<T>::Elements {
     }
     run.make({step.out_base, step.out}, sum);
   }
+  void operator()(const Interpolate& table) const {
+    each([&](std::size_t i) {
+      return program.call(LaneOp::function, called_table<T>(table, step.node->name, i, run.target_), a(0));
+    });
+  }
   void operator()(const Chain& chain) const {
+    if (!IsArithmetic{}(chain)) {
+      const Value alpha = run.number(chain.activation.alpha, step.node->name + ".alpha");
+      const LaneFunction function = called_chain<T>(chain.activation.kind, run.target_);
+      return each([&](std::size_t i) { return program.call(LaneOp::function_of_three, function, a(i), b(i), alpha); });
+    }
     each([&](std::size_t i) {
       switch (chain.activation.kind) {
         case ActivationKind::relu:
@@ -276,11 +313,13 @@ LaneProgram::Value LaneRun<T>::number(double value, const std::string& field) {
 std::size_t run_end(const std::vector<ScheduledStep>& steps, std::size_t first) {
   constexpr std::size_t kMostFeatures = 4096;
   std::size_t end = first;
-  for (std::size_t features = 0; end < steps.size() && is_arithmetic(steps[end]); ++end) {
+  for (std::size_t features = 0; end < steps.size() && (is_arithmetic(steps[end]) || is_called(steps[end])); ++end) {
     features += steps[end].width;
     if (features > kMostFeatures) break;
   }
-  return end;
+  // A function by itself has a loop of its own, but where it is all.
+  const bool is_all = first == 0 && end == steps.size();
+  return !is_all && end == first + 1 && is_called(steps[first]) ? first : end;
 }
 
 // The steps from `first` to before `end`.
@@ -299,7 +338,7 @@ GeneratedSteps generate_run(const Graph& graph, const Schedule& schedule, std::s
       if (steps[i].out_base == kOutputBase || is_read_later(row)) stored_by[{steps[i].out_base, row}] = i;
     }
   }
-  LaneRun<T> run(stored_by);
+  LaneRun<T> run(stored_by, target);
   for (std::size_t i = first; i < end; ++i) run.add(steps[i], i);
   for (const auto& [port, row, base] : schedule.stores) {
     for (std::size_t c = 0; c < graph.outputs[port].width && all; ++c) run.store_as({base, row + c}, {kOutputBase, c});
