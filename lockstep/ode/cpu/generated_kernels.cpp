@@ -96,7 +96,9 @@ bool run_fixed(TileState<T>& s, const StepSettings<T>& settings, int count) {
   copy(s.k.data(), k);
   alignas(64) T h[kTileLanes];
   T* const bases[] = {y, y, k, s.parameters.data(), const_cast<T*>(narrow(s.h, h, s.lanes)), nullptr, nullptr};
-  step.fixed->run(bases, registers_of(s), static_cast<std::size_t>(count));
+  const std::size_t registers = registers_of(s);
+  const LaneCode& code = registers == 1 && step.fixed_of_one != nullptr ? *step.fixed_of_one : *step.fixed;
+  code.run(bases, registers, static_cast<std::size_t>(count));
   for (std::size_t v = 0; v < static_cast<std::size_t>(s.lanes); v += lanes) {
     // The new state is the old one plus something: a component that was once not finite is not finite at the end.
     auto check = hn::Zero(d);

@@ -234,6 +234,10 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
     inner.keep_stages = false;
     // One step waits for the one before it: two registers hide each other's latency.
     step->fixed = LaneCode::compile(StepProgram<T>(inner, rhs, components, 2).fixed(), kPrecisionOf<T>, target);
+    if (!rhs.arithmetic()->functions().empty()) {
+      step->fixed_of_one =
+          LaneCode::compile(StepProgram<T>(inner, rhs, components, 1).fixed(), kPrecisionOf<T>, target);
+    }
   }
   return step;
 }

@@ -29,6 +29,8 @@ struct GeneratedStep {
   // One fixed step from state and first stage, in kStateBase and kStagesBase, to the next ones in their place. Null
   // where time is read, or where steps are not fixed.
   std::shared_ptr<const LaneCode> fixed;
+  // The same for tiles of one register, where calls would cost as much again for another; else null.
+  std::shared_ptr<const LaneCode> fixed_of_one;
   bool reads_time = false;
 };
 
