@@ -22,8 +22,9 @@ using graph::BinaryKind;
 using graph::Columns;
 using graph::Graph;
 
-// The Lorenz equations, operation by operation; where `with_time`, t is added to each.
-Graph lorenz(bool with_time) {
+// The Lorenz equations, operation by operation; where `with_time`, t is added to each; where `with_functions`, sines of
+// the state and an exponential are.
+Graph lorenz(bool with_time, bool with_functions = false) {
   Graph g;
   g.inputs = {{"u", 0, 3}, {"p", 1, 3}};
   if (with_time) g.inputs.push_back({"t", 2, 1});
@@ -44,6 +45,12 @@ Graph lorenz(bool with_time) {
       both(BinaryKind::subtract, both(BinaryKind::multiply, u[0], u[1]), both(BinaryKind::multiply, p[2], u[2]));
   auto out = add(graph::Concatenate{}, {dx, dy, dz});
   if (with_time) out = both(BinaryKind::add, out, 2);
+  if (with_functions) {
+    const auto sines = add(graph::Activate{{ActivationKind::sin}}, {0});
+    const auto bell = add(graph::Unary{graph::UnaryKind::exp},
+                          {add(graph::Unary{graph::UnaryKind::negate}, {both(BinaryKind::multiply, u[0], u[0])})});
+    out = both(BinaryKind::add, out, both(BinaryKind::multiply, sines, bell));
+  }
   g.outputs = {{"du", out, 3}};
   return g;
 }
@@ -174,6 +181,33 @@ TEST(GeneratedStep, code_taken_on_the_way_has_the_same_bits) {
               std::to_string(count) + " " + std::string(to_string(precision)) + (saves ? " with saves" : "");
           expect_same_numbers(numbers_of(solved(problem, options, true)), without, what);
           expect_same_numbers(numbers_of(solved(problem, options, true)), without, what + ", again");
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Registers take turns there: tiles of one to four of them, full and not.
+TEST(GeneratedStep, steps_that_call_functions_have_the_general_kernels_bits) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    if (!LaneCode::available(target)) continue;
+    for (const std::size_t count : {1, 5, 9, 17, 25, 32, 39}) {
+      for (const Precision precision : {Precision::f32, Precision::f64}) {
+        for (const StepControl control : {StepControl::per_trajectory, StepControl::fixed}) {
+          Options options = adaptive(precision);
+          options.control = control;
+          options.cpu_target = target;
+          options.dt = control == StepControl::fixed ? 0.01 : 0;
+          options.threads = 1;
+          Problem problem = first_few(count, false);
+          problem.rhs = net(lorenz(false, true));
+          const std::string what =
+              std::string(to_string(target)) + " " + std::to_string(count) + " " + std::string(to_string(precision));
+          const Solution made = solved(problem, options, true);
+          ASSERT_GT(made.record(0).accepted, 200) << what;
+          expect_same_numbers(numbers_of(made), numbers_of(solved(problem, options, false)), what);
+          expect_same_numbers(numbers_of(solved(problem, options, true)), numbers_of(made), what + ", again");
           if (testing::Test::HasFatalFailure()) return;
         }
       }

@@ -34,6 +34,7 @@ class LaneCode {
         bases, (registers + together_ - 1) / together_, repeats);
   }
 
+  std::size_t together() const { return together_; }  // LaneProgram::together()
   std::size_t bytes() const { return bytes_; }  // of code and constants
 
  private:

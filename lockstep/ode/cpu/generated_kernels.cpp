@@ -51,10 +51,10 @@ void run_attempt(TileState<T>& s, const StepSettings<T>& settings, T* errors) {
   alignas(64) T times[kMostStages * kTileLanes];
   if (step.reads_time) stage_times(s, settings, times);
   // The code reads what `const` lets it only read.
-  T* const bases[] = {
+  const std::array<T*, LaneProgram::kMostBases> bases = {
       s.y.data(), s.y1.data(), s.k.data(), s.parameters.data(), const_cast<T*>(narrow(s.h_try, h, s.lanes)),
       errors,     times};
-  step.attempt->run(bases, registers_of(s));
+  step.attempt.run(bases, registers_of(s), hn::Lanes(hn::ScalableTag<T>()));
 }
 
 template <class T>
@@ -84,7 +84,7 @@ void whole_step(TileState<double>& s, const StepSettings<double>& settings) {
 template <class T>
 bool run_fixed(TileState<T>& s, const StepSettings<T>& settings, int count) {
   const GeneratedStep<T>& step = *settings.generated;
-  if (step.fixed == nullptr) return false;
+  if (step.fixed.empty()) return false;
   using D = hn::ScalableTag<T>;
   const D d;
   const std::size_t numbers = s.components * kTileLanes, lanes = hn::Lanes(d);
@@ -95,10 +95,9 @@ bool run_fixed(TileState<T>& s, const StepSettings<T>& settings, int count) {
   copy(s.y.data(), y);
   copy(s.k.data(), k);
   alignas(64) T h[kTileLanes];
-  T* const bases[] = {y, y, k, s.parameters.data(), const_cast<T*>(narrow(s.h, h, s.lanes)), nullptr, nullptr};
-  const std::size_t registers = registers_of(s);
-  const LaneCode& code = registers == 1 && step.fixed_of_one != nullptr ? *step.fixed_of_one : *step.fixed;
-  code.run(bases, registers, static_cast<std::size_t>(count));
+  const std::array<T*, LaneProgram::kMostBases> bases = {
+      y, y, k, s.parameters.data(), const_cast<T*>(narrow(s.h, h, s.lanes)), nullptr, nullptr};
+  step.fixed.run(bases, registers_of(s), lanes, static_cast<std::size_t>(count));
   for (std::size_t v = 0; v < static_cast<std::size_t>(s.lanes); v += lanes) {
     // The new state is the old one plus something: a component that was once not finite is not finite at the end.
     auto check = hn::Zero(d);

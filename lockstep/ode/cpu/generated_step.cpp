@@ -227,16 +227,26 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
     step->reads_time |=
         i.op == LaneOp::load && rhs.source(i.place.base - ArithmeticTile<T>::kFirstInput) == GraphSource::time;
   }
-  step->attempt = LaneCode::compile(StepProgram<T>(settings, rhs, components, 1).attempt(), kPrecisionOf<T>, target);
-  if (step->attempt == nullptr) return nullptr;
+  // Out of order, what one register waits for in arithmetic overlaps with the next one's step. A step with functions is
+  // longer than a processor looks ahead: registers take turns.
+  const bool calls = !rhs.arithmetic()->functions().empty();
+  const int lanes = static_cast<int>((target == CpuTarget::avx512 ? 64 : 32) / sizeof(T));
+  constexpr std::size_t kMostInTurns = 8192;  // instructions
+  const auto compile = [&](const LaneProgram& program) -> std::shared_ptr<const LaneCode> {
+    const int together = program.together();
+    const bool is_long = calls && together > 1 && program.instructions().size() > kMostInTurns;
+    return together * lanes > kTileLanes || is_long ? nullptr : LaneCode::compile(program, kPrecisionOf<T>, target);
+  };
+  for (const int together : calls ? std::vector{2, 1} : std::vector{1}) {
+    step->attempt.add(compile(StepProgram<T>(settings, rhs, components, together).attempt()));
+  }
+  if (step->attempt.empty()) return nullptr;
   if (settings.fixed && !step->reads_time) {
     StepSettings<T> inner = settings;
     inner.keep_stages = false;
     // One step waits for the one before it: two registers hide each other's latency.
-    step->fixed = LaneCode::compile(StepProgram<T>(inner, rhs, components, 2).fixed(), kPrecisionOf<T>, target);
-    if (!rhs.arithmetic()->functions().empty()) {
-      step->fixed_of_one =
-          LaneCode::compile(StepProgram<T>(inner, rhs, components, 1).fixed(), kPrecisionOf<T>, target);
+    for (const int together : calls ? std::vector{4, 2, 1} : std::vector{2}) {
+      step->fixed.add(compile(StepProgram<T>(inner, rhs, components, together).fixed()));
     }
   }
   return step;

@@ -3,9 +3,12 @@
 // general kernels.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "lockstep/kernels/generated/lane_code.h"
 #include "lockstep/ode/cpu/inlined.h"
@@ -23,14 +26,40 @@ enum GeneratedBase : std::uint8_t {
   kTimesBase,  // a row for each stage, where time is read
 };
 
+// One step as code for several numbers of registers that take turns, the most first. What is left of a tile by one goes
+// to the next; the last takes all of its rest.
+class TurnsOfCode {
+ public:
+  // Null adds nothing.
+  void add(std::shared_ptr<const LaneCode> code) {
+    if (code != nullptr) codes_.push_back(std::move(code));
+  }
+  bool empty() const { return codes_.empty(); }
+
+  template <class T>
+  void run(const std::array<T*, LaneProgram::kMostBases>& bases, std::size_t registers, std::size_t lanes,
+           std::size_t repeats = 1) const {
+    for (std::size_t i = 0, first = 0; i < codes_.size() && first < registers; ++i) {
+      const std::size_t left = registers - first, together = codes_[i]->together();
+      const std::size_t taken = i + 1 == codes_.size() ? left : left / together * together;
+      if (taken == 0) continue;
+      std::array<T*, LaneProgram::kMostBases> from = bases;
+      for (T*& base : from) base += base == nullptr ? 0 : first * lanes;
+      codes_[i]->run(from.data(), taken, repeats);
+      first += taken;
+    }
+  }
+
+ private:
+  std::vector<std::shared_ptr<const LaneCode>> codes_;
+};
+
 template <class T>
 struct GeneratedStep {
-  std::shared_ptr<const LaneCode> attempt;
-  // One fixed step from state and first stage, in kStateBase and kStagesBase, to the next ones in their place. Null
+  TurnsOfCode attempt;
+  // One fixed step from state and first stage, in kStateBase and kStagesBase, to the next ones in their place. Empty
   // where time is read, or where steps are not fixed.
-  std::shared_ptr<const LaneCode> fixed;
-  // The same for tiles of one register, where calls would cost as much again for another; else null.
-  std::shared_ptr<const LaneCode> fixed_of_one;
+  TurnsOfCode fixed;
   bool reads_time = false;
 };
 

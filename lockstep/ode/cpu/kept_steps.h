@@ -50,7 +50,7 @@ class KeptSteps {
     Key key;
     Kept kept;
   };
-  // Some 10 kB each; who tries many tolerances shall not collect them all.
+  // Some 10 to 50 kB each; who tries many tolerances shall not collect them all.
   static constexpr std::size_t kMostEntries = 8;
 
   Entry& entry_of(const Key& key) {
