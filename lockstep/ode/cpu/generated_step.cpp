@@ -211,12 +211,15 @@ const ArithmeticTile<T>* arithmetic_of(const StepSettings<T>& settings, std::siz
 }
 
 template <class T>
-typename KeptSteps<T>::Key key_of(const StepSettings<T>& settings, std::size_t components) {
-  return {settings.tableau->source,
-          settings.rtol,
-          {settings.atol, settings.atol + components},
-          settings.fixed,
-          settings.keep_stages};
+bool calls_functions(const ArithmeticTile<T>& rhs) {
+  return !rhs.arithmetic()->functions().empty();
+}
+
+template <class T>
+typename KeptSteps<T>::Key key_of(const StepSettings<T>& settings, const ArithmeticTile<T>& rhs,
+                                  std::size_t components) {
+  return {settings.tableau->source, settings.rtol,        {settings.atol, settings.atol + components},
+          settings.fixed,           settings.keep_stages, settings.few && calls_functions(rhs)};
 }
 
 template <class T>
@@ -229,7 +232,7 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
   }
   // Out of order, what one register waits for in arithmetic overlaps with the next one's step. A step with functions is
   // longer than a processor looks ahead: registers take turns.
-  const bool calls = !rhs.arithmetic()->functions().empty();
+  const bool calls = calls_functions(rhs), alone = calls && settings.few;
   const int lanes = static_cast<int>((target == CpuTarget::avx512 ? 64 : 32) / sizeof(T));
   constexpr std::size_t kMostInTurns = 8192;  // instructions
   const auto compile = [&](const LaneProgram& program) -> std::shared_ptr<const LaneCode> {
@@ -237,7 +240,7 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
     const bool is_long = calls && together > 1 && program.instructions().size() > kMostInTurns;
     return together * lanes > kTileLanes || is_long ? nullptr : LaneCode::compile(program, kPrecisionOf<T>, target);
   };
-  for (const int together : calls ? std::vector{2, 1} : std::vector{1}) {
+  for (const int together : calls && !alone ? std::vector{2, 1} : std::vector{1}) {
     step->attempt.add(compile(StepProgram<T>(settings, rhs, components, together).attempt()));
   }
   if (step->attempt.empty()) return nullptr;
@@ -245,7 +248,7 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
     StepSettings<T> inner = settings;
     inner.keep_stages = false;
     // One step waits for the one before it: two registers hide each other's latency.
-    for (const int together : calls ? std::vector{4, 2, 1} : std::vector{2}) {
+    for (const int together : alone ? std::vector{1} : calls ? std::vector{4, 2, 1} : std::vector{2}) {
       step->fixed.add(compile(StepProgram<T>(inner, rhs, components, together).fixed()));
     }
   }
@@ -259,7 +262,7 @@ std::shared_ptr<const GeneratedStep<T>> generate_step(const StepSettings<T>& set
                                                       CpuTarget target) {
   const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
   if (rhs == nullptr || !LaneCode::available(target)) return nullptr;
-  const auto key = key_of(settings, components);
+  const auto key = key_of(settings, *rhs, components);
   if (auto kept = rhs->kept_steps().find(key); kept.code != nullptr) return kept.code;
   auto step = compile_step(settings, *rhs, components, target);
   if (step != nullptr) rhs->kept_steps().keep(key, step);
@@ -270,14 +273,14 @@ template <class T>
 KeptStep<T> kept_step(const StepSettings<T>& settings, std::size_t components) {
   const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
   if (rhs == nullptr) return {};
-  auto [code, steps] = rhs->kept_steps().find(key_of(settings, components));
+  auto [code, steps] = rhs->kept_steps().find(key_of(settings, *rhs, components));
   return {true, std::move(code), steps};
 }
 
 template <class T>
 void note_kept_steps(const StepSettings<T>& settings, std::size_t components, std::int64_t steps) {
   if (const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components))
-    rhs->kept_steps().add_steps(key_of(settings, components), steps);
+    rhs->kept_steps().add_steps(key_of(settings, *rhs, components), steps);
 }
 
 template std::shared_ptr<const GeneratedStep<float>> generate_step<float>(const StepSettings<float>&, std::size_t,

@@ -23,6 +23,7 @@ class KeptSteps {
     T rtol;
     std::vector<T> atol;
     bool fixed, keep_stages;
+    bool few;  // StepSettings::few, where the code is another then
 
     bool operator==(const Key&) const = default;
   };

@@ -91,6 +91,7 @@ struct SolveContext {
                      .fixed = fixed,
                      .has_stops = !stops.empty(),
                      .keep_stages = event != nullptr || !resets.empty() || saves_within_steps(the_problem, fixed),
+                     .few = the_problem.trajectories() <= kFewTrajectories,
                      .jacobian = jacobian.get(),
                      .linear_tile_at = function_bytes()};
     take_inlined(step);
@@ -189,6 +190,9 @@ struct SolveContext {
     if (jacobian) most = std::max(most, jacobian->workspace_bytes());
     return (most + 63) / 64 * 64;
   }
+
+  // A register of float64 on AVX2.
+  static constexpr std::size_t kFewTrajectories = 4;
 
   // Code takes 15 to 60 microseconds and saves 0.2 to 0.6 in each step of one trajectory; in larger systems both grow.
   static constexpr std::int64_t kStepsBeforeCode = 128;
