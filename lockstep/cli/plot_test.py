@@ -282,6 +282,41 @@ file = "near.h5"
         self.fail_with("one.h5: found a single save point, expected curves over time, to be drawn over those of one.h5; save more "
                        "often", "plot", "one.h5", "--against", "one.h5")
 
+    def leave_unfinished(self, name, trajectories):
+        """As a solve that is under way has them: their space is there, and nothing written to it."""
+        with h5py.File(self.path(name), "r+") as file:
+            for dataset in ("state", "end_state", "end_time"):
+                file[dataset][trajectories] = 0
+            file["status"][trajectories] = 6
+
+    def test_unfinished_trajectories_are_no_part_of_any_picture_and_counted(self):
+        self.write("p.toml", '[rhs]\nparameters = { k = 1 }\n[rhs.equations]\nx = "k"\ny = "-k"\n[ensemble]\ntrajectories = 100\n'
+                             'initial_state = [9, -9]\nparameters = { k = { linspace = [1, 2] } }\n[time]\nspan = [0, 2]\nsave = 21\n'
+                             '[[resets]]\ncomponent = "x"\nvalue = 10\nto = { y = -12 }\n'
+                             '[output]\nfile = "lorenz.h5"\nevents = true\n')
+        self.succeed("solve", "p.toml", "--quiet")
+        shutil.copy(self.path("lorenz.h5"), self.path("whole.h5"))
+        self.leave_unfinished("lorenz.h5", slice(4, None))
+        out = self.succeed("plot", "lorenz.h5", "--format", "svg")
+        self.assertIn("note: 96 of 100 trajectories left out: not finished in lorenz.h5\n", out)
+        for kind in ("series", "phase", "spread", "raster"):
+            self.assertIn("4 of 100 trajectories, 4 finished", self.picture_text(f"lorenz_{kind}.svg"))
+        self.assertNotIn("stopped", self.picture_text("lorenz_series.svg"))
+        # From x = 9 up and from y = -9 down: a 0 is a tick of time, or the trajectory's number in the key.
+        for kind, zeros in (("series", 2), ("phase", 1)):
+            self.assertEqual(len(re.findall(r">\s*0\s*<", self.path(f"lorenz_{kind}.svg").read_text())), zeros)
+        text = self.succeed("info", "lorenz.h5")
+        self.assertRegex(text, r"\n  x +9 to 11\.\S+\n  y +-\S+ to -9\n")
+        self.assertIn("4 success, 96 cancelled\n", text)
+        self.assertIn("those cancelled are not finished: their states are left out", text)
+        out = self.succeed("plot", "lorenz.h5", "--against", "whole.h5", "--format", "svg")
+        self.assertIn("note: 96 of 100 trajectories left out: not finished in lorenz.h5\n", out)
+        self.assertIn("no distance: no numbers that are finite in both and differ\n", out)
+        self.assertIn("trajectory 3", self.picture_text("lorenz_overlay.svg"))
+        self.leave_unfinished("lorenz.h5", slice(None))
+        self.fail_with("lorenz.h5: found no trajectory that is finished, expected finite states to draw", "plot", "lorenz.h5")
+        self.fail_with("no trajectory that is finished in it and in lorenz.h5", "plot", "lorenz.h5", "--against", "whole.h5")
+
     def test_files_without_a_finite_state_are_named(self):
         for name, components, found in (("none.h5", 0, "no components"), ("nan.h5", 3, "no finite state of u0")):
             with h5py.File(self.path(name), "w") as file:

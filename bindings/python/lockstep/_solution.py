@@ -220,11 +220,17 @@ class Solution:
             arrays, stopped = _lockstep.read(self._file, self._trajectories, self._times, list(self.component_names))
             if stopped is not None:
                 raise stopped
+            # Of a solve under way: their space may not have been written yet.
+            unwritten = (arrays["status"] == STATUS_NAMES.index("cancelled")) & (arrays["evaluations"] == 0)
+            for states in ("state", "end_state") if unwritten.any() else ():
+                arrays[states] = arrays[states].copy()
+                arrays[states][unwritten] = np.nan
         self._arrays.update({name: _read_only(array) for name, array in arrays.items()})
 
     @property
     def state(self) -> Array:
-        """float32 or float64 [trajectory, time, component]; NaN where a trajectory ended before the save point."""
+        """float32 or float64 [trajectory, time, component]; NaN where a trajectory ended before the save point, and
+        of trajectories that a solve under way has not stored yet."""
         return self._array("state")
 
     @property

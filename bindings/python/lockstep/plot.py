@@ -11,7 +11,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
-from ._solution import Solution
+from ._solution import STATUS_NAMES, Solution
 from .errors import missing, of_kind, refused
 
 
@@ -33,9 +33,26 @@ def _label(name: str, unit: Optional[str]) -> str:
     return f"{name} ({unit})" if unit else name
 
 
+def _finished(solution: Solution) -> Any:
+    """Whether each trajectory is: numbers of others, of a solve under way or stopped, mean nothing."""
+    return solution.status != STATUS_NAMES.index("cancelled")
+
+
+def _require_finished(solution: Solution, trajectories: Sequence[int]) -> None:
+    finished = _finished(solution)
+    for trajectory in trajectories:
+        if not finished[trajectory]:
+            found, expected = f"trajectory {trajectory}, which is not finished", f"one of the {finished.sum()} that are"
+            remedy = "numpy.flatnonzero(solution.status != 6) has their numbers"
+            raise refused("trajectory", found, expected, remedy)
+
+
 def time_series(solution: Solution, components: Optional[Sequence[str]] = None, trajectory: int = 0,
                 axes: Any = None) -> Any:
-    """Components of one trajectory over time."""
+    """Components of one trajectory over time.
+
+    Raises InvalidArgument where it is not finished: its numbers mean nothing."""
+    _require_finished(solution, [trajectory])
     axes = _axes(axes)
     time = solution.time if solution.time.ndim == 1 else solution.time[trajectory]
     for component in components or solution.component_names:
@@ -47,7 +64,10 @@ def time_series(solution: Solution, components: Optional[Sequence[str]] = None, 
 
 def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
           trajectories: Sequence[int] = (0,), axes: Any = None) -> Any:
-    """One component against another, along trajectories; the first and the last component if not named."""
+    """One component against another, along trajectories; the first and the last component if not named.
+
+    Raises InvalidArgument where one of them is not finished."""
+    _require_finished(solution, trajectories)
     axes = _axes(axes)
     x, y = x or solution.component_names[0], y or solution.component_names[-1]
     for trajectory in trajectories:
@@ -58,7 +78,8 @@ def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
 
 
 def spread(solution: Solution, component: Optional[str] = None, axes: Any = None) -> Any:
-    """Median, 50 % and 90 % of the ensemble over time; where trajectories have ended, of those left, which the key says.
+    """Median, 50 % and 90 % of the ensemble over time; where trajectories have ended, of those left, which the key says. Trajectories
+    that are not finished are left out; the key says how many are.
 
     Raises InvalidArgument where save points differ between trajectories."""
     time = solution.time if solution.time.ndim == 1 else solution.time[0]
@@ -68,7 +89,8 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
                       found, "the same for all", remedy)
     axes = _axes(axes)
     component = component or solution.component_names[0]
-    states = solution[component]
+    finished = _finished(solution)
+    states = solution[component][finished]
     left = np.isfinite(states).sum(axis=0)
     quantiles = np.full((5, len(time)), np.nan)
     some = left > 0
@@ -79,14 +101,17 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
     axes.plot(time, median, color="C0", label="median")
     axes.set_xlabel(_label("time", solution.time_unit))
     axes.set_ylabel(_label(component, solution.units.get(component)))
-    axes.legend(title=f"of those left, {left[-1]} of {len(states)} at the end" if left[-1] < left[0] else None)
+    said = [f"of those left, {left[-1]} of {len(states)} at the end"] if left[-1] < left[0] else []
+    if len(states) < len(finished):
+        said.insert(0, f"of {len(states)} finished of {len(finished)}")
+    axes.legend(title="; ".join(said) or None)
     return axes
 
 
 def raster(solution: Solution, axes: Any = None) -> Any:
     """Events over time, a row for each trajectory, coloured by which of several resets it was. Raises InvalidArgument where
     the solution keeps none."""
-    events = solution.events
+    events = solution.events  # trajectories that are not finished have none
     axes = _axes(axes)
     few = len(events) <= 100  # strokes, whose heights are points; else a dot for each
     which = np.unique(events.reset)

@@ -56,6 +56,26 @@ def test_a_spread_of_nobody_is_empty():
     assert axes.key == "of those left, 0 of 2 at the end"
 
 
+def test_unfinished_trajectories_of_a_file_are_nowhere_drawn(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    clock = lockstep.equations({"x": "1", "y": "-1"})
+    lockstep.solve(clock, [[9.0, 1.0]] * 4, (0, 4), 5, output=tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:  # as a solve that is under way has them
+        file["state"][2:] = file["end_state"][2:] = 0
+        file["evaluations"][2:] = file["end_time"][2:] = 0
+        file["status"][2:] = 6
+    solution = lockstep.read(tmp_path / "x.h5")
+    assert np.isnan(solution.state[2:]).all() and np.isnan(solution.end_state[2:]).all()
+    assert solution.state[:2, 0, 0].tolist() == [9, 9]
+    axes = lockstep.plot.spread(solution, axes=Axes())
+    assert axes.drawn["90 %"][1][0] == 9 and axes.key == "of 2 finished of 4"
+    for draw in (lambda: lockstep.plot.phase(solution, trajectories=[0, 2], axes=Axes()),
+                 lambda: lockstep.plot.time_series(solution, trajectory=2, axes=Axes())):
+        with pytest.raises(lockstep.InvalidArgument, match="^trajectory: found trajectory 2, which is not finished, expected one "
+                                                           "of the 2 that are"):
+            draw()
+
+
 def test_a_raster_has_a_mark_for_each_event():
     clock = lockstep.equations({"x": "1"}, parameters=["top"])
     back = [{"function": "x - top", "direction": "rising", "to": {"x": 0}},

@@ -80,8 +80,14 @@ struct Range {
 // What all trajectories together say, read in pieces.
 struct ResultTotals {
   std::array<std::size_t, ode::kStatusCount> statuses{};
-  std::vector<Range> ranges;  // [component]
+  std::vector<Range> ranges;  // [component], of finished trajectories
+  std::optional<std::size_t> first_finished;
+
+  std::size_t cancelled() const { return statuses[static_cast<std::size_t>(ode::Status::cancelled)]; }
 };
+
+// The numbers of others mean nothing: their space may not have been written yet.
+bool is_finished(const ode::TrajectoryRecord& record) { return record.status != ode::Status::cancelled; }
 
 ResultTotals totals(const ode::ResultFile& file) {
   constexpr std::size_t kPieceNumbers = std::size_t{1} << 20;
@@ -91,9 +97,14 @@ ResultTotals totals(const ode::ResultFile& file) {
   const std::size_t rows = std::clamp<std::size_t>(kPieceNumbers / row, 1, kPieceNumbers);
   for (std::size_t first = 0; first < file.trajectories(); first += rows) {
     const std::size_t piece = std::min(rows, file.trajectories() - first);
-    for (const auto& record : file.records(first, piece)) ++totals.statuses[static_cast<std::size_t>(record.status)];
+    const std::vector<ode::TrajectoryRecord> records = file.records(first, piece);
+    for (std::size_t i = 0; i < piece; ++i) {
+      ++totals.statuses[static_cast<std::size_t>(records[i].status)];
+      if (!totals.first_finished && is_finished(records[i])) totals.first_finished = first + i;
+    }
     const std::vector<double> states = file.states<double>(first, piece);
     for (std::size_t i = 0; i < states.size(); ++i) {
+      if (!is_finished(records[i / row])) continue;
       Range& range = totals.ranges[i % file.components()];
       if (!std::isfinite(states[i])) {
         ++range.not_finite;
@@ -138,15 +149,18 @@ void print_events(const ode::ResultFile& file) {
   std::size_t all = 0, fewest = std::numeric_limits<std::size_t>::max(), most = 0;
   std::map<std::int32_t, std::size_t> of_reset;
   for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
-    const ode::EventLog log = file.events(first, std::min(kPieceRows, file.trajectories() - first));
+    const std::size_t piece = std::min(kPieceRows, file.trajectories() - first);
+    const std::vector<ode::TrajectoryRecord> records = file.records(first, piece);
+    const ode::EventLog log = file.events(first, piece);
     for (std::size_t i = 0; i < log.trajectories(); ++i) {
+      if (!is_finished(records[i])) continue;
       fewest = std::min(fewest, log.count(i));
       most = std::max(most, log.count(i));
     }
     for (const std::int32_t reset : log.resets) ++of_reset[reset];
     all += log.times.size();
   }
-  const std::string each = fewest == most ? count_text(most) : count_text(fewest) + " to " + count_text(most);
+  const std::string each = fewest >= most ? count_text(most) : count_text(fewest) + " to " + count_text(most);
   line("events", count_text(all) + (all == 0 ? "" : ", " + each + " in a trajectory"));
   if (of_reset.size() < 2) return;
   const std::vector<std::string> texts = file.reset_texts();
@@ -182,10 +196,15 @@ void print_result(const std::filesystem::path& path) {
   }
   line("trajectories", statuses);
   if (file.trajectories() > 0 && file.save_points() > 0) {
-    const std::vector<double> times = file.times(0);
+    const std::vector<double> times = file.times(all.first_finished.value_or(0));
     line("time", rounded_text(times.front(), 6) + " to " + rounded_text(times.back(), 6) +
                      (time_unit(file).empty() ? "" : " " + time_unit(file)) +
-                     (file.times_per_trajectory() ? " in the first trajectory; others have their own" : ""));
+                     (!file.times_per_trajectory() ? ""
+                      : all.cancelled() > 0        ? " in the first trajectory that is finished; others have their own"
+                                                   : " in the first trajectory; others have their own"));
+  }
+  if (all.cancelled() > 0) {
+    line("", "those cancelled are not finished: their states are left out of what follows");
   }
   print_ranges(file, all.ranges);
   if (!file.parameter_names().empty()) {

@@ -15,6 +15,7 @@
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/plot/against.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
@@ -96,6 +97,10 @@ std::filesystem::path stem_of(const PlotOptions& options) {
   return std::filesystem::path(options.output.empty() ? options.file : options.output).replace_extension();
 }
 
+void note(const std::string& text) {
+  if (!text.empty()) std::printf("note: %s\n", printable(text, LineBreaks::escape).c_str());
+}
+
 // The pictures of two files.
 int plot_against(const PlotOptions& options) {
   const ode::ResultFile file(options.file), truth(options.against);
@@ -109,7 +114,9 @@ int plot_against(const PlotOptions& options) {
                                               "a component that " + options.against.string() + " has too",
                                               {}});
   }
-  if (!same.note.empty()) std::printf("note: %s\n", printable(same.note, LineBreaks::escape).c_str());
+  note(same.note);
+  note(left_out_text(file));
+  note(left_out_text(truth));
   figure_options.trajectories = options.trajectories;
   const PictureFormat format = choose_format(options);
   const std::filesystem::path stem = stem_of(options);
@@ -133,6 +140,7 @@ int plot(const PlotOptions& options) {
   const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
   const bool all = options.kind == "all";
   if (options.kind != "raster") require_finite_states(file, figure_options.components);
+  note(left_out_text(file));
   const std::filesystem::path stem = stem_of(options);
   const char* extension = format == PictureFormat::svg ? ".svg" : ".png";
   std::size_t drawn = 0;

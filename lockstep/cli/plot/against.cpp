@@ -11,6 +11,7 @@
 #include "lockstep/agreement/comparable.h"
 #include "lockstep/cli/column_names.h"
 #include "lockstep/cli/plot/canvas.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/plot/quantile.h"
 #include "lockstep/cli/plot/thinning.h"
 #include "lockstep/cli/text.h"
@@ -134,6 +135,11 @@ SameComponents require_comparable(const ode::ResultFile& file, const ode::Result
                  "curves over time, to be drawn over those of " + truth.path().string(),
                  "save more often; lockstep validate tells how far apart end states are"});
   }
+  if (finished_trajectories(file, truth).empty()) {
+    throw Error(ErrorKind::invalid_argument,
+                {truth.path().string(), "no trajectory that is finished in it and in " + file.path().string(),
+                 "some to compare", "finish the solves with --resume"});
+  }
   if (agreement::first_other_time(file.times(0), truth.times(0))) refuse("other times", "the same");
   return same_components(file, truth);
 }
@@ -148,7 +154,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   }
   const std::vector<std::size_t> components_of_truth = in_truth(same, components);
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(kShownTrajectories));
+      evenly_chosen(finished_trajectories(file, truth), options.trajectories.value_or(kShownTrajectories));
   std::vector<Drawn> ours, theirs;
   Extent times;
   std::vector<Extent> values(components.size());
@@ -216,7 +222,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
                 const FigureOptions& options) {
   const std::vector<std::size_t> components = options.components.empty() ? same.of_file() : options.components;
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(kSampledTrajectories));
+      evenly_chosen(finished_trajectories(file, truth), options.trajectories.value_or(kSampledTrajectories));
   const std::vector<double> all_times = file.times(0);
   const std::vector<std::size_t> chosen = sampled_times(file.save_points(), trajectories.size());
   const Jumps shared = shared_jumps(file), shared_of_truth = shared_jumps(truth);

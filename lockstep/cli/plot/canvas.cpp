@@ -27,6 +27,8 @@ constexpr double kCharacterPixels = 15, kTitlePixels = 22, kSmallPixels = 11;
 std::string provenance_line(const ode::ResultFile& file, std::size_t shown, const std::string& times) {
   std::string text = counted_text(file.trajectories(), "trajectory");
   if (shown < file.trajectories()) text = count_text(shown) + " of " + text;
+  const std::size_t open = ode::count_cancelled(file.hdf5());
+  if (open > 0) text += ", " + count_text(file.trajectories() - open) + " finished";
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += "  ·  " + part;
   };
@@ -176,12 +178,17 @@ void require_finite_states(const ode::ResultFile& file, const std::vector<std::s
   std::vector<std::size_t> open = shown_components(file, asked);
   constexpr double kLargestDrawn = 4e307;  // and its negative: gnuplot takes what is twice as large for infinite
   bool finite = false;                     // some state of those that are open
+  bool any_finished = false;
   for (std::size_t first = 0; first < file.trajectories() && row > 0 && !open.empty(); first += rows) {
     const std::size_t count = std::min(rows, file.trajectories() - first);
+    const auto records = file.records(first, count);
     const auto states = file.states<double>(first, count), ends = file.end_states<double>(first, count);
+    any_finished =
+        any_finished || std::ranges::any_of(records, [](const auto& r) { return r.status != ode::Status::cancelled; });
     std::erase_if(open, [&](std::size_t component) {
       for (const auto* numbers : {&states, &ends}) {
         for (std::size_t at = component; at < numbers->size(); at += file.components()) {
+          if (records[at * count / numbers->size()].status == ode::Status::cancelled) continue;
           const double size = std::abs((*numbers)[at]);
           finite = finite || std::isfinite(size);
           if (size < kLargestDrawn) return true;
@@ -191,6 +198,7 @@ void require_finite_states(const ode::ResultFile& file, const std::vector<std::s
     });
   }
   if (file.trajectories() == 0 || row == 0 || open.empty()) return;
+  if (!any_finished) refuse("no trajectory that is finished", "wait for the first, or finish the solve with --resume");
   if (finite) {
     refuse("no state of " + file.component_names()[open.front()] + " that is smaller than 4e307",
            "choose other --components, or scale it: gnuplot draws no larger ones");
@@ -212,10 +220,10 @@ std::string share_of_components(const ode::ResultFile& file, const std::vector<s
   return ", " + std::to_string(kMostPanels) + " of " + counted_text(file.components(), "component");
 }
 
-std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted) {
-  const std::size_t count = std::min(total, wanted);
+std::vector<std::size_t> evenly_chosen(const std::vector<std::size_t>& from, std::size_t wanted) {
+  const std::size_t count = std::min(from.size(), wanted);
   std::vector<std::size_t> chosen(count);
-  for (std::size_t i = 0; i < count; ++i) chosen[i] = count < 2 ? 0 : i * (total - 1) / (count - 1);
+  for (std::size_t i = 0; i < count; ++i) chosen[i] = from[count < 2 ? 0 : i * (from.size() - 1) / (count - 1)];
   return chosen;
 }
 
@@ -258,7 +266,7 @@ Curve curve_of(const ode::ResultFile& file, std::size_t trajectory) {
   Curve curve{file.times(trajectory), file.states<double>(trajectory, 1)};
   const ode::TrajectoryRecord record = file.records(trajectory, 1).front();
   add_impulses(file, trajectory, record.end_time, curve);
-  if (record.status == ode::Status::success || record.status == ode::Status::cancelled) return curve;
+  if (record.status == ode::Status::success) return curve;
   // What it did not reach is NaN. A training range that was left and only marked stops nothing.
   std::size_t kept = 0;
   while (kept < curve.times.size() && !std::isnan(curve.states[kept * file.components()])) ++kept;

@@ -25,8 +25,8 @@ std::string small_font();
 std::string headings(const std::string& title, const std::string& subtitle, PictureSize size);
 std::string quiet_axes();  // and grid
 
-// Headings of a result file, the small print its provenance, which begins with how many trajectories and times are
-// shown, and quiet axes. `times`: as of times_text.
+// Headings of a result file, the small print its provenance, which begins with how many trajectories, of how many that
+// are finished, and times are shown, and quiet axes. `times`: as of times_text.
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size,
                     const std::string& times = {});
 
@@ -52,8 +52,8 @@ std::string component_label(const ode::ResultFile& file, std::size_t component, 
 std::string time_label(const ode::ResultFile& file, const Axis& axis);  // "time (s)"
 // ", 6 of 40 components" for headings; "" where all are shown, or those that were asked for.
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
-// Evenly chosen from `total`, first and last among them.
-std::vector<std::size_t> evenly_chosen(std::size_t total, std::size_t wanted);
+// Evenly chosen from some, first and last among them.
+std::vector<std::size_t> evenly_chosen(const std::vector<std::size_t>& from, std::size_t wanted);
 
 // What the impulses of a trajectory make of its state. A save point at one holds the state before it.
 class Jumps {

@@ -5,6 +5,7 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/plot/thinning.h"
 #include "lockstep/core/text.h"
 
@@ -61,6 +62,7 @@ std::string phase_portrait_obstacle(const ode::ResultFile& file) {
   if (file.trajectories() == 0) return "no trajectories";
   if (file.components() < 2) return "a single component";
   if (file.save_points() < 1) return "no save points";
+  if (finished_trajectories(file).empty()) return "no finished trajectory";
   return {};
 }
 
@@ -69,8 +71,8 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   // Of three components first and last: the Lorenz attractor's wings.
   if (axes.size() < 2) axes = {0, file.components() == 3 ? std::size_t{2} : std::size_t{1}};
   const bool dots = file.save_points() == 1;
-  std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(dots ? kDots : kPaths));
+  const std::vector<std::size_t> finished = finished_trajectories(file);
+  std::vector<std::size_t> trajectories = evenly_chosen(finished, options.trajectories.value_or(dots ? kDots : kPaths));
   std::vector<Curve> curves;  // of the trajectories, where all were looked at and are drawn
   double total = 0;
   if (!dots) {
@@ -80,7 +82,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
       const double share = kMostLength / total;
       const auto shown = static_cast<std::size_t>(share * static_cast<double>(trajectories.size()));
       total *= static_cast<double>(std::max(shown, kFewest)) / static_cast<double>(trajectories.size());
-      trajectories = evenly_chosen(file.trajectories(), std::max(shown, kFewest));
+      trajectories = evenly_chosen(finished, std::max(shown, kFewest));
       curves.clear();
     }
   }

@@ -8,6 +8,7 @@
 
 #include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/plot/figures.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 
@@ -45,10 +46,14 @@ Look look_at(const ode::ResultFile& file) {
   const bool knows_starts = file.hdf5().has(ode::result_names::kStartTime);
   for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
     const std::size_t count = std::min(kPieceRows, file.trajectories() - first);
-    for (const auto& record : file.records(first, count)) look.times.cover(record.end_time);
-    if (!knows_starts) continue;
-    for (const double start : file.hdf5().dataset(ode::result_names::kStartTime).read<double>({first}, {count}))
-      look.times.cover(start);
+    const auto records = file.records(first, count);
+    std::vector<double> starts;
+    if (knows_starts) starts = file.hdf5().dataset(ode::result_names::kStartTime).read<double>({first}, {count});
+    for (std::size_t i = 0; i < count; ++i) {
+      if (records[i].status == ode::Status::cancelled) continue;
+      look.times.cover(records[i].end_time);
+      if (knows_starts) look.times.cover(starts[i]);
+    }
   }
   for_each_event(file, [&](std::size_t, double time, std::int32_t reset) {
     look.times.cover(time);
@@ -118,12 +123,13 @@ std::string raster_obstacle(const ode::ResultFile& file) {
 
 Figure raster(const ode::ResultFile& file, const FigureOptions& options) {
   const Look look = look_at(file);
-  const double each = static_cast<double>(look.events) / static_cast<double>(file.trajectories());
+  const std::vector<std::size_t> finished = finished_trajectories(file);
+  const double each = static_cast<double>(look.events) / static_cast<double>(finished.size());
   const auto room = static_cast<std::size_t>(static_cast<double>(kMostStrokes) / std::max(each, 1.0));
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(file.trajectories(), options.trajectories.value_or(std::clamp<std::size_t>(room, 1, kRows)));
+      evenly_chosen(finished, options.trajectories.value_or(std::clamp<std::size_t>(room, 1, kRows)));
   const Axis time_axis(look.times);
-  std::string script = strokes(file, trajectories, look, time_axis) + rates(look, file.trajectories(), time_axis);
+  std::string script = strokes(file, trajectories, look, time_axis) + rates(look, finished.size(), time_axis);
 
   Figure figure;
   figure.size = {1600, 1300};
