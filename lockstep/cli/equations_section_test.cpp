@@ -210,6 +210,26 @@ TEST(EquationsSection, errors_name_file_line_key_and_column) {
   }
 }
 
+TEST(EquationsSection, parameters_and_definitions_that_nothing_reads_are_noted) {
+  const auto notes = [](const std::string& parameters, const std::string& rest, const std::string& more = "") {
+    return set_up_text("[rhs]\nparameters = " + parameters + "\n" + rest +
+                       "[rhs.equations]\nx = \"-k * x\"\n[ensemble]\ninitial_state = [1]\n[time]\nspan = [0, 1]\n" +
+                       more)
+        .notes;
+  };
+  EXPECT_THAT(notes("{ k = 1 }", ""), ::testing::IsEmpty());
+  EXPECT_THAT(notes("{ k = 1, kk = 2 }", ""),
+              ::testing::ElementsAre("kk is read by nothing: no equation, definition, event or reset names it"));
+  EXPECT_THAT(notes("{ k = 1, a = 2 }", "definitions = { w = \"a + 2e1\", e1 = 3 }\n"),
+              ::testing::ElementsAre("w, e1 are read by nothing: no equation, definition, event or reset names them"));
+  const std::string at = "[event]\nfunction = \"x - a\"\n";
+  EXPECT_THAT(notes("{ k = 1, a = 2 }", "", at), ::testing::IsEmpty());
+  const std::string when = "[[resets]]\nfunction = \"x - a\"\n", to = "to = { x = \"x + b\" }\n";
+  EXPECT_THAT(notes("{ k = 1, a = 2, b = 3 }", "", when + to), ::testing::IsEmpty());
+  EXPECT_THAT(notes("{ k = 1, a = 2, b = 3 }", "", when + "to = { x = 2 }\n"),
+              ::testing::ElementsAre(::testing::HasSubstr("b is read by nothing")));
+}
+
 TEST(EquationsSection, notes_where_float32_is_too_coarse_for_the_time_that_they_read) {
   const auto notes = [](const std::string& v, const std::string& span, const std::string& more = "") {
     return set_up_text("[rhs.equations]\nx = \"v\"\nv = \"" + v + "\"\n[ensemble]\ninitial_state = [1, 0]\n" +

@@ -16,6 +16,7 @@
 #include "lockstep/cli/training_resets.h"
 #include "lockstep/cli/training_task.h"
 #include "lockstep/cli/trajectory_judgement.h"
+#include "lockstep/cli/unread_note.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/fit.h"
@@ -206,6 +207,9 @@ class OdeTask : public TrainingTask<T> {
         lines.push_back(*std::move(note));
     }
     if (!equations_) return lines;
+    std::vector<nn::Equation> others = texts_of({}, file_.resets);
+    others.insert(others.end(), file_.data.starts.of.begin(), file_.data.starts.of.end());
+    if (auto note = unread_note(equations_->system, others)) lines.push_back(*std::move(note));
     // Phases may take steps of their own; what is true of several is said once.
     std::vector<std::string> notes;
     const auto look_at = [&](const ode::Options& options) {

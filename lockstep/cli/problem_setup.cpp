@@ -20,6 +20,7 @@
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/time_notes.h"
+#include "lockstep/cli/unread_note.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/text.h"
@@ -409,6 +410,9 @@ ProblemSetup set_up(const ProblemFile& file) {
   thin_save_times(file.output, problem);
   const std::string reader_of_time = add_events(file, rhs, setup);
   setup.notes = std::move(rhs.notes);
+  if (const nn::Equations* system = file.rhs.equations ? &rhs.names : file.rhs.written.get()) {
+    if (auto note = unread_note(*system, texts_of(file.event, file.resets))) setup.notes.push_back(*std::move(note));
+  }
   add_impulses(file, sources, rhs, setup);
   meet_save_points(problem);
   setup.stored = choose_components(file.output, rhs);

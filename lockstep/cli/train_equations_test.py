@@ -87,6 +87,12 @@ class TrainEquationsTest(ToolTest):
         self.succeed("solve", "typed.toml", "-q", "--overwrite")
         with h5py.File(self.path("solved.h5")) as file:
             self.assertEqual(file["state"][0].tobytes(), by_model.tobytes())
+        done = self.run_tool("solve", "typed.toml", "-q", "--overwrite")
+        self.assertEqual(done.stderr, "")
+        idle = re.sub(r"^(a = .*)$", r"\1\nidle = 3", example("Parameters of equations"), count=1, flags=re.MULTILINE)
+        self.write("idle.toml", idle)
+        out = self.succeed("train", "idle.toml", "--output", "idle")
+        self.assertIn("idle is read by nothing: no equation, definition, event or reset names it", out)
         self.write("typed.toml", self.path("typed.toml").read_text().replace("b = ", "b = { start = 1 } # "))
         self.fail_with("rhs.parameters.b: found a parameter to be trained", "solve", "typed.toml")
         # Of several input ports each has a dataset: the one at fault is named.

@@ -397,3 +397,9 @@ def test_a_training_says_which_form_an_argument_has(tmp_path):
             (lambda: lockstep.table([0, 1], [0, 1], input=3), "input: found int, expected a name as text")):
         assert message(call, lockstep.WrongType).startswith(said)
     assert [port["name"] for port in lockstep.equations({"x": "-rho * x"}, parameters="rho").inputs[1]["features"]] == ["rho"]
+
+
+def test_a_parameter_that_nothing_reads_is_warned_of():
+    spring = lockstep.equations(EQUATIONS, parameters={"k": 1, "mass": 2})
+    with pytest.warns(UserWarning, match="^mass is read by nothing: no equation, definition, event or reset names it$"):
+        lockstep.solve(spring, [1.0, 0.0], (0, 1), parameters={"mass": [1.0, 2.0]})

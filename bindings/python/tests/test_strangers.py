@@ -250,7 +250,8 @@ def test_tables_of_a_shifted_time_are_no_matter_of_a_warning():
     def notes(call):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            model = lockstep.equations({"x": call}, parameters={"lag": 1}, models={"wind": wind})
+            parameters = {"lag": 1} if "lag" in call else {}
+            model = lockstep.equations({"x": call}, parameters=parameters, models={"wind": wind})
             lockstep.solve(model, [0], (0, 3))
         return [str(one.message) for one in warned]
 
