@@ -440,6 +440,25 @@ class OutOfRoom(ResumeTest):
         self.succeed("solve", "slow.toml", "--output", "disk/a.h5")
         self.assertEqual([path.name for path in disk.iterdir()], ["a.h5"])
 
+    def test_a_disk_that_events_fill_is_told_with_what_is_kept(self):
+        disk = self.path("disk")
+        disk.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest(f"needs to mount a small tmpfs: {mounted.stderr.strip()}")
+        self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
+        self.write("bounce.toml", '[rhs]\nparameters = { g = 9.81 }\n[rhs.equations]\nx = "v"\nv = "-g"\n[ensemble]\n'
+                                  'trajectories = 20000\ninitial_state = { x = { box = [1, 2] }, v = 0 }\n[time]\nspan = [0, 200]\n'
+                                  'save = 2\n[[resets]]\ncomponent = "x"\ndirection = "falling"\nto = { x = 0, v = "-v" }\n'
+                                  '[output]\nfile = "disk/ev.h5"\nevents = true\n')
+        done = self.run_tool("solve", "bounce.toml")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("disk/ev.h5.part.events: found No space left on device, expected to write ", done.stderr)
+        kept = (disk / "ev.h5.part").exists()  # by when the disk filled
+        self.assertEqual("continue with --resume" in done.stderr, kept, done.stderr)
+        self.assertEqual("no trajectory was stored yet, so that nothing is kept: make room" in done.stderr, not kept, done.stderr)
+        self.assertEqual(list(disk.iterdir()) == [], not kept)
+
 
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -250,6 +250,16 @@ void ResultLayout::abandon() noexcept {
 
 Error ResultLayout::explain(const Error& cause) const {
   if (cause.kind() != ErrorKind::file) return cause;
+  // Where nothing is stored both files are removed.
+  const std::string remedy = committed_ > 0 ? "the " + std::to_string(committed_) +
+                                                  " trajectories stored so far stay in " + unfinished_.string() +
+                                                  ": make room there and continue with --resume"
+                                            : "make room, choose another disk, or save less";
+  if (journal_ && cause.field() == EventJournal::name_beside(unfinished_).string()) {
+    return Error(ErrorKind::file, {cause.field(), cause.found(), cause.expected(),
+                                   committed_ > 0 ? remedy : "no trajectory was stored yet, so that nothing is kept: " +
+                                                                 remedy});
+  }
   // HDF5 tells a failed write at length, the system's own words among it; from beside HDF5 they come alone.
   std::string found = cause.found();
   constexpr std::string_view kMark = "error message = '";
@@ -267,10 +277,7 @@ Error ResultLayout::explain(const Error& cause) const {
                {file_.path().string(),
                 found + ", with " + (ignored ? "an unknown number of" : std::to_string(available)) +
                     " bytes available on the disk",
-                "to write " + std::to_string((trajectories_ - committed_) * row_bytes) + " more bytes",
-                committed_ > 0 ? "the " + std::to_string(committed_) + " trajectories stored so far stay in " +
-                                     unfinished_.string() + ": make room there and continue with --resume"
-                               : "make room, choose another disk, or save less"});
+                "to write " + std::to_string((trajectories_ - committed_) * row_bytes) + " more bytes", remedy});
 }
 
 void ResultLayout::add_attributes(const Attributes& attributes) {
