@@ -298,11 +298,12 @@ max_steps = 3000
                                  '[time]\nspan = [0, 100]\n[output]\nfile = "stiff.h5"\n')
         out = self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.1")
         self.assertIn("became NaN or infinite; steps of 0.1 may be too long for rk4 to be stable: try dt = 0.05, or "
-                      "tolerances in place of dt\n", out)
+                      "tolerances in place of dt; trajectory 0 came to t = 0.5 of 100, from where a step led out of what is "
+                      "finite; the largest there is x = 1.03029e+33\n", out)
         self.assertNotIn("stable", self.succeed("solve", "stiff.toml", "--method", "rk4", "--dt", "0.002", "--overwrite"))
         self.write("pole.toml", self.path("stiff.toml").read_text().replace("-1000 * x", "log(-x)"))
         out = self.succeed("solve", "pole.toml", "--overwrite")
-        self.assertIn("became NaN or infinite\n", out)
+        self.assertIn("became NaN or infinite; trajectory 0 came to t = 0 of 100, where dx/dt is no finite number\n", out)
         out = self.succeed("solve", "pole.toml", "--method", "rodas5p", "--dt", "0.1", "--overwrite")
         self.assertIn("steps of 0.1 may lead stages out of where it is finite: try dt = 0.05, or tolerances", out)
 
@@ -441,6 +442,26 @@ class Interrupted(NetTest):
         code, _, errors = self.interrupt(signal.SIGTERM)
         self.assertEqual(code, 143, errors)
         self.assertTrue(self.path("endless.h5").exists())
+
+
+    def test_strict_fails_where_a_trajectory_did_and_the_file_stays(self):
+        problem = ('[rhs.equations]\ny = "1"\nx = "-sqrt(-x)"\n[ensemble]\ntrajectories = 3\ninitial_state = [0, 1]\n'
+                   '[time]\nspan = [0, 1]\nsave = 5\n[output]\nfile = "p.h5"\n')
+        self.write("p.toml", problem)
+        out = self.succeed("solve", "p.toml")
+        self.assertIn("not_finite: the right-hand side or the state became NaN or infinite; trajectory 0 came to t = 0 of 1, where "
+                      "dx/dt is no finite number\n", out)
+        for flags in ([], ["--resume"]):  # the second finds nothing to do
+            done = self.run_tool("solve", "p.toml", "--strict", "--quiet", *(flags or ["--overwrite"]))
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(done.stderr, "lockstep: 3 trajectories failed (3 not_finite), which --strict does not accept; p.h5 "
+                                          "holds them with the others\n")
+        self.assertIn("3 not_finite", self.succeed("info", "p.h5"))
+        self.write("p.toml", problem.replace("-sqrt(-x)", "x^2").replace("[0, 1]\n[time]", "[0, 10]\n[time]"))
+        self.assertRegex(self.succeed("solve", "p.toml", "--dt", "0.03", "--overwrite"),
+                         r"from where a step led out of what is finite; the largest there is x = \d\S+\n")
+        self.write("p.toml", problem.replace("-sqrt(-x)", "-x"))
+        self.succeed("solve", "p.toml", "--strict", "--overwrite")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/interrupt.h"
+#include "lockstep/cli/not_finite.h"
 #include "lockstep/cli/out_of_steps.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/problem_setup.h"
@@ -43,6 +44,7 @@ struct SolveOptions {
   ProblemOverrides overrides;
   bool quiet = false;
   bool resume = false;
+  bool strict = false;
   std::string time_limit;
   bool certificate = false;
   std::string shard;
@@ -61,7 +63,8 @@ Examples:
 
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
 instruction set, nor on how often the run was killed and continued. Ctrl-C, SIGTERM and the time limit keep what is
-finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. An earlier file that --overwrite is to replace
+finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. A solve that came to its end exits with 0, also
+where trajectories failed (step_too_small, not_finite, too_many_steps): with --strict that is 3. An error is 2. An earlier file that --overwrite is to replace
 stays until all are finished: continue with --resume --overwrite. With --resume a job script may begin, continue and
 find the work done. Under mpirun or srun each rank solves a share into a file of its own, and the output is an index
 of them. docs/problem_file.md lists every key, docs/files.md how runs survive and are split.)";
@@ -106,8 +109,8 @@ void print_unseen(const ProblemSetup& setup) {
 HasResets has_resets(const ProblemFile& file) { return file.resets.empty() ? HasResets::no : HasResets::yes; }
 
 void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::Options& options, HasResets resets,
-                   const std::string& out_of_steps, const std::string& excursions, const std::string& path,
-                   std::uintmax_t bytes) {
+                   const std::string& out_of_steps, const std::string& not_finite, const std::string& excursions,
+                   const std::string& path, std::uintmax_t bytes) {
   std::size_t total = 0;
   std::string statuses;
   for (int i = 0; i < ode::kStatusCount; ++i) {
@@ -121,8 +124,9 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
   for (const ode::Status status : kEndedEarly) {
     if (summary.count_of[static_cast<std::size_t>(status)] == 0) continue;
     const bool explained = status == ode::Status::too_many_steps && !out_of_steps.empty();
-    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(),
-                (explained ? out_of_steps : advice_on(status, options, resets)).c_str());
+    std::string text = explained ? out_of_steps : advice_on(status, options, resets);
+    if (status == ode::Status::not_finite && !not_finite.empty()) text += "; " + not_finite;
+    std::printf("  %s: %s\n", std::string(ode::to_string(status)).c_str(), text.c_str());
   }
   if (!excursions.empty()) {
     std::printf("  %s: %s\n", std::string(ode::to_string(ode::Status::outside_range)).c_str(), excursions.c_str());
@@ -144,6 +148,24 @@ void print_summary(const ode::Summary& summary, std::size_t earlier, const ode::
 
 std::string finished_text(std::size_t finished, std::size_t total) {
   return count_text(finished) + " of " + trajectories_text(total) + (finished == 1 ? " is" : " are") + " finished";
+}
+
+// The exit code of a solve that came to its end. Who reads only that is told of failures where it was asked for.
+enum class Told { no, yes };
+int code_of(const ode::Summary& summary, bool strict, const std::filesystem::path& path, Told told = Told::yes) {
+  if (!strict) return kSuccess;
+  std::size_t failed = 0;
+  std::string each;
+  for (const ode::Status status : kEndedEarly) {
+    const std::size_t count = summary.count_of[static_cast<std::size_t>(status)];
+    failed += count;
+    if (count > 0) each += (each.empty() ? "" : ", ") + count_text(count) + " " + std::string(ode::to_string(status));
+  }
+  if (failed == 0) return kSuccess;
+  if (told == Told::no) return kFailedTrajectories;
+  std::fprintf(stderr, "lockstep: %s failed (%s), which --strict does not accept; %s holds them with the others\n",
+               trajectories_text(failed).c_str(), each.c_str(), path.c_str());
+  return kFailedTrajectories;
 }
 
 // Before memory is filled with save points: a number of them that no disk here could hold was a slip.
@@ -333,7 +355,7 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
     } else if (!options.quiet) {
       std::printf("%s: %s: nothing to do\n", path.c_str(), finished_text(left->stored, left->trajectories).c_str());
     }
-    return kSuccess;
+    return share != nullptr ? kSuccess : code_of(left->totals, options.strict, path);
   }
   const bool certify_now = options.certificate && (!left || !can_continue);
   if (!can_continue) {
@@ -406,15 +428,19 @@ int solve(const SolveOptions& options, const std::string& command_line, RankShar
       out_of_steps = explain_out_of_steps(setup.problem, setup.options, path, {&interrupt.token(), {}});
       drop_what_is_told(out_of_steps, solved.notes);
     }
-    print_summary(summary, earlier.trajectories, setup.options, has_resets(file), out_of_steps, solved.excursions,
-                  path.string(), bytes);
+    const std::string not_finite =
+        summary.count_of[static_cast<std::size_t>(ode::Status::not_finite)] == 0
+            ? std::string()
+            : first_not_finite(setup.problem, setup.options, setup.component_names, setup.stored, path);
+    print_summary(summary, earlier.trajectories, setup.options, has_resets(file), out_of_steps, not_finite,
+                  solved.excursions, path.string(), bytes);
     print_step_limit(setup, summary);
     print_resets(setup, summary, path);
     if (!setup.impulses.empty()) std::printf("  impulses: %s\n", setup.impulses.c_str());
     print_unseen(setup);
     print_notes(solved.notes);
   }
-  if (open == 0) return kSuccess;
+  if (open == 0) return code_of(summary, options.strict, path);
   std::fprintf(stderr, "lockstep: stopped: %s and in %s; continue with --resume\n",
                finished_text(total - open, total).c_str(), path.c_str());
   return interrupt.exit_code();
@@ -440,9 +466,12 @@ int solve_shares(const SolveOptions& options, const std::string& command_line) {
   run.existing = file.output.overwrite ? Existing::replace : Existing::refuse;
   run.solve_share = [&](RankShare& share) { return solve(mine, command_line, &share); };
   run.report = [&](const ode::Summary& all, std::size_t earlier, std::uintmax_t bytes) {
-    print_summary(all, earlier, file.options, has_resets(file), {}, {}, run.whole.string(), bytes);
+    print_summary(all, earlier, file.options, has_resets(file), {}, {}, {}, run.whole.string(), bytes);
     std::printf("an index of %zu files beside it, one of each rank; `lockstep merge` makes one file of them\n",
                 launch().count);
+  };
+  run.code_of = [&](const ode::Summary& all, bool tells) {
+    return code_of(all, options.strict, run.whole, tells ? Told::yes : Told::no);
   };
   return solve_on_ranks(run);
 }
@@ -457,6 +486,7 @@ void add_solve(CLI::App& app, Chosen& chosen) {
       ->check(file_name());
   command->add_flag("--overwrite", options->overrides.overwrite, "replace an existing output");
   command->add_flag("--resume", options->resume, "continue what an earlier run of the same problem has left, if any");
+  command->add_flag("--strict", options->strict, "exit with 3 where a trajectory failed; the file is written as ever");
   command->add_option("--time-limit", options->time_limit, "stop after so long and keep what is finished")
       ->type_name("SECONDS|HH:MM:SS");
   command

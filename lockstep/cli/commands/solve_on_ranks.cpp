@@ -149,6 +149,7 @@ int solve_on_ranks(const RanksRun& run) {
       }
     }
     code = common_code(*ranks, code);
+    if (code == kSuccess && run.code_of) code = run.code_of(all, tells);
   }
   if (ranks->first(failure != nullptr) == ranks->rank()) tell(failure);
   // The launcher ends all ranks as soon as one has failed: none leaves before it is told why.

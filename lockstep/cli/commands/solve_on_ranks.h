@@ -34,6 +34,8 @@ struct RanksRun {
   std::function<int(RankShare&)> solve_share;  // returns an exit code, throws Error
   // Tells of the whole run; called on one rank.
   std::function<void(const ode::Summary& whole, std::size_t earlier, std::uintmax_t bytes)> report;
+  // The exit code of a whole run that came to its end, called on every rank; one of them tells why.
+  std::function<int(const ode::Summary& whole, bool tells)> code_of;
 };
 
 // Returns the exit code, the same on every rank. What fails is told once, on standard error, whichever ranks it struck.
