@@ -269,6 +269,41 @@ file = "near.h5"
         self.assertIn("Lorenz 1963: rough.h5 over lorenz.h5", self.picture_text("rough_overlay.svg"))
         self.assertIn("Lorenz 1963: distance of rough.h5 from lorenz.h5", self.picture_text("rough_distance.svg"))
 
+    def place_of(self, text, name):
+        """x and y of a label in an SVG, which grow to the right and down."""
+        found = re.search(r'translate\(([\d.]+),([\d.]+)\)"[^>]*>\s*<text>(?:<tspan[^>]*>|<!\[CDATA\[|\s)*' + re.escape(text),
+                          self.path(name).read_text())
+        self.assertIsNotNone(found, text)
+        return float(found.group(1)), float(found.group(2))
+
+    def axes_of(self, name):
+        """Top and right end of the last panel's axes."""
+        lines = re.findall(r"rgb\(136, 136, 136\)'[^>]*? d='([^']*)'", self.path(name).read_text())
+        points = [tuple(map(float, point)) for point in re.findall(r"([\d.]+),([\d.]+)", lines[-1])]
+        return min(y for _, y in points), max(x for x, _ in points)
+
+    def test_keys_of_two_files_lie_beside_the_curves_and_both_settings_are_told(self):
+        long = LORENZ.replace("trajectories = 100", "trajectories = 3001").replace("save = 21", "save = 51").replace("[0, 2]", "[0, 30]")
+        self.write("a.toml", long)
+        self.succeed("solve", "a.toml", "--quiet", "--output", "a.h5")
+        self.succeed("solve", "a.toml", "--quiet", "--output", "b.h5", "--method", "vern9", "--precision", "f64")
+        self.succeed("plot", "a.h5", "--against", "b.h5", "--format", "svg")
+        for kind in ("overlay", "distance"):
+            self.assertRegex(self.picture_text(f"a_{kind}.svg"), r"a\.h5: tsit5, rtol 1e-06, atol 1e-06, float32 +· +"
+                                                                 r"b\.h5: vern9, rtol 1e-06, atol 1e-06, float64")
+        sample = 40  # of a line, left of its title, and room for the letters of a PNG, which are wider
+        self.assertGreater(self.place_of("trajectory 3000", "a_overlay.svg")[0] - sample, self.axes_of("a_overlay.svg")[1])
+        for text in ("90 %, all (3,001)", "median, all (3,001)"):
+            self.assertLess(self.place_of(text, "a_distance.svg")[1], self.axes_of("a_distance.svg")[0])
+
+    def test_series_that_stop_at_their_start_have_the_axis_of_the_save_points(self):
+        self.write("p.toml", '[rhs.equations]\nx = "-sqrt(-x)"\n[ensemble]\ninitial_state = [1]\n[time]\nspan = [0, 1]\nsave = 11\n'
+                             '[output]\nfile = "p.h5"\n')
+        self.succeed("solve", "p.toml", "--quiet")
+        self.succeed("plot", "p.h5", "--kind", "series", "--format", "svg")
+        self.assertLess(self.place_of("0.2", "p_series.svg")[0], self.place_of("0.8", "p_series.svg")[0])
+        self.assertNotIn("-0.5", self.picture_text("p_series.svg"))
+
     def test_curves_over_others_begin_at_the_same_time(self):
         late = LORENZ.replace("[0, 2]", "[1000000000, 1000000002]")
         self.write("late.toml", late)

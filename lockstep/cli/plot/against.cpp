@@ -186,13 +186,17 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   }
   figure.size = stacked_size(components.size());
   script +=
-      heading(file,
+      heading(file, truth,
               file_name_of(file) + " over " + file_name_of(truth) +
                   share_of_components(file, same.note.empty() ? options.components : components),
               trajectories.size(), figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
-  const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
-  script += "set multiplot\n";
   const bool one_by_one = trajectories.size() <= 8;  // a longer key would lie on the curves
+  const auto title_of = [&](std::size_t i) { return "trajectory " + std::to_string(trajectories[i]); };
+  std::size_t longest = characters_in(kKeyPixels);
+  for (std::size_t i = 0; one_by_one && i < trajectories.size(); ++i) longest = std::max(longest, title_of(i).size());
+  const Stack stack{components.size(), figure.size, left_pixels(axes), key_pixels(longest),
+                    time_label(file, time_axis)};
+  script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
     script += panel == 0 ? "set key outside right top Left reverse\n" : "unset key\n";
@@ -209,7 +213,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
                 kColours[i % kColours.size()] + "' " +
                 (!one_by_one && i > 0 ? std::string("notitle")
                  : trajectories.size() > 1 && one_by_one
-                     ? "title " + gnuplot_text("trajectory " + std::to_string(trajectories[i]))
+                     ? "title " + gnuplot_text(title_of(i))
                      : "title " + gnuplot_text(shortened(file.path().stem().string(), characters_in(kKeyPixels))));
     }
     script += "\n";
@@ -264,6 +268,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
   std::string& script = figure.script;
   const std::array<std::string, 2> names{"in the training range", "left the training range"};
   std::string plots;
+  std::size_t entries = 0;  // of the key
   for (std::size_t group = 0; group < 2; ++group) {
     if (members[group] == 0) continue;
     Bands band;
@@ -288,6 +293,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
     const std::string who =
         (members[1] == 0 ? std::string("all") : names[group]) + " (" + count_text(members[group]) + ")";
     plots += plots.empty() ? "plot " : ", ";
+    entries += members[group] > 1 ? 2 : 1;
     if (members[group] > 1)
       plots += data + " using 1:2:3 with filledcurves linecolor rgb '" + colour +
                "' fillstyle transparent solid 0.25 title " + gnuplot_text("90 %, " + who) + ", ";
@@ -299,10 +305,17 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
       })) {
     return {};
   }
-  script += heading(file, "distance of " + file_name_of(file) + " from " + file_name_of(truth), trajectories.size(),
-                    figure.size, times_text(file.save_points(), chosen.size(), bins_of(times.size())));
+  script +=
+      heading(file, truth, "distance of " + file_name_of(file) + " from " + file_name_of(truth), trajectories.size(),
+              figure.size, times_text(file.save_points(), chosen.size(), bins_of(times.size())));
   script += stacked_panel({1, figure.size, left_pixels({}), 60, time_label(file, time_axis)}, 0, "distance");
-  script += "set logscale y\nset key top left\n" + plots + "\n";
+  // The key lies above the panel, a row for each title, for curves may go anywhere.
+  constexpr int kTop = 118, kRow = 34;
+  const int rows = static_cast<int>(entries) * kRow;
+  script += "set tmargin at screen " + screen(figure.size.height - kTop - rows - 12, figure.size.height) +
+            "\nset logscale y\nset key at screen " + screen(left_pixels({}), figure.size.width) + ", screen " +
+            screen(figure.size.height - kTop, figure.size.height) + " left top vertical maxcols 1 Left reverse\n" +
+            plots + "\n";
   return figure;
 }
 

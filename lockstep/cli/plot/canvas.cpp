@@ -24,33 +24,80 @@ constexpr int kLeastLeftPixels = 170;
 // Of a character, on the average.
 constexpr double kCharacterPixels = 15, kTitlePixels = 22, kSmallPixels = 11;
 
-std::string provenance_line(const ode::ResultFile& file, std::size_t shown, const std::string& times) {
+// How the numbers were made: method, tolerances or steps, precision.
+std::vector<std::string> settings_of(const ode::ResultFile& file) {
+  std::vector<std::string> parts{file.text_attribute("method")};
+  const auto rtol = file.attribute("rtol");
+  const auto atol = file.attribute("atol");
+  const auto dt = file.attribute("dt");
+  if (rtol) parts.push_back("rtol " + hdf5::to_text(*rtol));
+  const auto* each = atol ? std::get_if<std::vector<double>>(&*atol) : nullptr;
+  if (each != nullptr && !each->empty()) {
+    const auto [least, most] = std::ranges::minmax(*each);
+    parts.push_back("atol " + number_text(least) + " to " + number_text(most));
+  } else if (atol) {
+    parts.push_back("atol " + hdf5::to_text(*atol));
+  }
+  if (dt) parts.push_back("steps of " + hdf5::to_text(*dt));
+  parts.push_back(file.precision() == Precision::f32 ? "float32" : "float64");
+  std::erase(parts, "");
+  return parts;
+}
+
+// How many trajectories, of how many, and what more is known of what is shown.
+std::vector<std::string> shown_parts(const ode::ResultFile& file, std::size_t shown, const std::string& times) {
   std::string text = counted_text(file.trajectories(), "trajectory");
   if (shown < file.trajectories()) text = count_text(shown) + " of " + text;
   const std::size_t open = ode::count_cancelled(file.hdf5());
   if (open > 0) text += ", " + count_text(file.trajectories() - open) + " finished";
-  const auto add = [&](const std::string& part) {
-    if (!part.empty()) text += "  ·  " + part;
-  };
-  add(times);
-  add(file.text_attribute("method"));
-  const auto rtol = file.attribute("rtol");
-  const auto atol = file.attribute("atol");
-  const auto dt = file.attribute("dt");
-  if (rtol) add("rtol " + hdf5::to_text(*rtol));
-  const auto* each = atol ? std::get_if<std::vector<double>>(&*atol) : nullptr;
-  if (each != nullptr && !each->empty()) {
-    const auto [least, most] = std::ranges::minmax(*each);
-    add("atol " + number_text(least) + " to " + number_text(most));
-  } else if (atol) {
-    add("atol " + hdf5::to_text(*atol));
-  }
-  if (dt) add("steps of " + hdf5::to_text(*dt));
-  add(file.precision() == Precision::f32 ? "float32" : "float64");
-  add(file.path().filename().string());
-  const std::string version = file.text_attribute("version");
-  add(version.empty() ? version : "lockstep " + version);
+  if (times.empty()) return {text};
+  return {text, times};
+}
+
+std::string joined(const std::vector<std::string>& parts, const std::string& between) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
   return text;
+}
+
+constexpr const char* kBetween = "  ·  ";
+
+std::string provenance_line(const ode::ResultFile& file, std::size_t shown, const std::string& times) {
+  std::vector<std::string> parts = shown_parts(file, shown, times);
+  for (std::string& part : settings_of(file)) parts.push_back(std::move(part));
+  parts.push_back(file.path().filename().string());
+  const std::string version = file.text_attribute("version");
+  if (!version.empty()) parts.push_back("lockstep " + version);
+  return joined(parts, kBetween);
+}
+
+// "3 of 10 trajectories  ·  net.h5: tsit5, rtol 1e-06, ...  ·  truth.h5: vern9, ..."; once where they are the same.
+std::string provenance_line(const ode::ResultFile& file, const ode::ResultFile& other, std::size_t shown,
+                            const std::string& times) {
+  std::vector<std::string> parts = shown_parts(file, shown, times);
+  const std::vector<std::string> ours = settings_of(file), theirs = settings_of(other);
+  if (ours == theirs) {
+    parts.push_back("both " + joined(ours, ", "));
+  } else {
+    parts.push_back(file.path().filename().string() + ": " + joined(ours, ", "));
+    parts.push_back(other.path().filename().string() + ": " + joined(theirs, ", "));
+  }
+  return joined(parts, kBetween);
+}
+
+// `subtitle`: the small print.
+std::string heading_over(const std::string& subtitle, const ode::ResultFile& file, const std::string& what,
+                         PictureSize size) {
+  const std::string title = file.text_attribute("title");
+  // Of a long title less; what the picture shows is said in any case.
+  const auto room = static_cast<std::size_t>((size.width - 60) / kTitlePixels);
+  const std::size_t left = std::max<std::size_t>(room > what.size() + 2 ? room - what.size() - 2 : 0, 10);
+  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, subtitle, size) + quiet_axes() +
+         "set key textcolor rgb '#333333' samplen 1.5\n"
+         "set style fill solid 1.0 noborder\n"
+         "set format '%g'\n"
+         "set autoscale noextend\n"
+         "set offsets 0, 0, graph 0.06, graph 0.06\n";
 }
 
 double panel_pixels(const Stack& stack) {
@@ -106,18 +153,17 @@ std::string quiet_axes() {
 
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size,
                     const std::string& times) {
-  const std::string title = file.text_attribute("title");
-  // Of a long title less; what the picture shows is said in any case.
-  const auto room = static_cast<std::size_t>((size.width - 60) / kTitlePixels);
-  const std::size_t left = std::max<std::size_t>(room > what.size() + 2 ? room - what.size() - 2 : 0, 10);
-  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, provenance_line(file, shown, times),
-                  size) +
-         quiet_axes() +
-         "set key textcolor rgb '#333333' samplen 1.5\n"
-         "set style fill solid 1.0 noborder\n"
-         "set format '%g'\n"
-         "set autoscale noextend\n"
-         "set offsets 0, 0, graph 0.06, graph 0.06\n";
+  return heading_over(provenance_line(file, shown, times), file, what, size);
+}
+
+std::string heading(const ode::ResultFile& file, const ode::ResultFile& other, const std::string& what,
+                    std::size_t shown, PictureSize size, const std::string& times) {
+  return heading_over(provenance_line(file, other, shown, times), file, what, size);
+}
+
+int key_pixels(std::size_t characters) {
+  constexpr std::size_t kLeast = 290, kAround = 110, kCharacter = 16;
+  return static_cast<int>(std::max(kLeast, kAround + kCharacter * characters));
 }
 
 PictureSize stacked_size(std::size_t panels) {

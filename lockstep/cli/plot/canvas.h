@@ -29,6 +29,12 @@ std::string quiet_axes();  // and grid
 // are finished, and times are shown, and quiet axes. `times`: as of times_text.
 std::string heading(const ode::ResultFile& file, const std::string& what, std::size_t shown, PictureSize size,
                     const std::string& times = {});
+// Of two files of the same ensemble: their settings one after the other.
+std::string heading(const ode::ResultFile& file, const ode::ResultFile& other, const std::string& what,
+                    std::size_t shown, PictureSize size, const std::string& times);
+
+// Right of the panels, for a key that lies there: room for its longest title.
+int key_pixels(std::size_t characters);
 
 std::size_t characters_in(double pixels);  // that there is room for, on the average
 // From the left edge to the axis: room for the widest tick label of some axes, and for a label beside it.

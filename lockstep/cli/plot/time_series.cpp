@@ -4,6 +4,7 @@
 #include "lockstep/cli/plot/figures.h"
 #include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/plot/thinning.h"
+#include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -37,6 +38,11 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
       }
     }
   }
+  // Where all of them stop at their start the axis is that of the save points.
+  const bool at_once = !(times.low < times.high);
+  for (std::size_t i = 0; at_once && i < trajectories.size(); ++i) {
+    for (const double time : file.times(trajectories[i])) times.cover(time);
+  }
   const Axis time_axis(times);
   const std::vector<Axis> axes(values.begin(), values.end());
   // A block for each panel: time and the component. Ends: time, then the shown components.
@@ -63,6 +69,10 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   script += heading(file, "time series" + share_of_components(file, options.components), trajectories.size(),
                     figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
   const Stack stack{components.size(), figure.size, left_pixels(axes), key ? 290 : 60, time_label(file, time_axis)};
+  if (at_once && times.low < times.high) {
+    script += "set xrange [" + rounded_text(time_axis.shown(times.low), 9) + ":" +
+              rounded_text(time_axis.shown(times.high), 9) + "]\n";
+  }
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
