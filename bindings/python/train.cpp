@@ -436,17 +436,23 @@ void put_in_memory(cli::TrainingFile& file, const Nets& starts, const Nets& mode
 // takes them. `known` [trajectory][parameter]: those that the text's [data] names. `labels` [trajectory]: what people
 // call them, or none. Returns (nets by name, values by name, equations or None, history, loss, validation loss or None,
 // what the loss is, errors, these as a table for people, uncertainty of the values, advice about the data, what a
-// picture of the fit shows, where the fit has the states, what is to be warned of, what stopped it or None).
+// picture of the fit shows, where the fit has the states, what is to be warned of, what stopped it or None). The last
+// four go before what a file says, whose own output is not written.
 nb::tuple run(const std::string& text, const std::optional<std::filesystem::path>& path,
               const std::vector<Numbers>& data, const std::vector<Numbers>& validation, const Impulses& impulses,
               const std::optional<Numbers>& known, const Labels& labels, const Nets& starts, const Nets& models,
-              nb::handle progress) {
+              nb::handle progress, std::optional<std::int64_t> seed, std::optional<int> threads,
+              const std::optional<std::filesystem::path>& output, bool overwrite) {
+  if (seed && *seed < 0) {
+    throw Error(ErrorKind::invalid_argument, {"seed", std::to_string(*seed), "an integer from 0 on", {}});
+  }
   const Source source = path ? Source::file : Source::arguments;
   return tell_in_users_words(
       [&] {
         cli::TrainingFile file = path ? cli::read_training_file(*path) : cli::parse_training_file(text, kArguments);
         put_in_memory(file, starts, models);
-        const bool writes = !path && !file.output.stem.empty();
+        override_with({output, "output", overwrite, seed, threads}, file);
+        const bool writes = path ? output.has_value() : !file.output.stem.empty();
         if (writes) cli::require_output_name(file);
         Trained trained;
         nb::object stopped = run_watched(progress, [&](const RunControl& control) {
@@ -497,7 +503,8 @@ void bind_train(nb::module_& module) {
   });
   module.def("train", &run, nb::arg("text"), nb::arg("path").none(), nb::arg("data"), nb::arg("validation"),
              nb::arg("impulses").none(), nb::arg("known").none(), nb::arg("labels"), nb::arg("starts"),
-             nb::arg("models"), nb::arg("progress").none());
+             nb::arg("models"), nb::arg("progress").none(), nb::arg("seed") = nb::none(),
+             nb::arg("threads") = nb::none(), nb::arg("output") = nb::none(), nb::arg("overwrite") = false);
 }
 
 }  // namespace lockstep::python

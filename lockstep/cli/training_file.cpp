@@ -394,9 +394,18 @@ ode::SystemInfo system_of(const OdeSection& ode) {
   }
 }
 
-void set_seed(TrainingFile& file, std::uint64_t seed) {
-  file.seed = seed;
-  for (std::size_t i = 0; i < file.nets.size(); ++i) file.nets[i].seed = seed + i;
+void override_with(const TrainingOverrides& given, TrainingFile& file) {
+  if (given.output) {
+    file.output.stem = *given.output;
+    file.output.where = given.where_output;
+    const auto extension = file.output.stem.extension();
+    if (extension == ".h5" || extension == ".safetensors") file.output.stem.replace_extension();
+  }
+  if (given.overwrite) file.output.overwrite = true;
+  if (given.threads) file.options.threads = *given.threads;
+  if (!given.seed) return;
+  file.seed = *given.seed;
+  for (std::size_t i = 0; i < file.nets.size(); ++i) file.nets[i].seed = *given.seed + i;
 }
 
 }  // namespace lockstep::cli

@@ -128,8 +128,15 @@ ode::FirstPoints first_points(const TrainingFile& file);
 // What is known of the system that `ode` names. Throws Error naming file, line and key.
 ode::SystemInfo system_of(const OdeSection& ode);
 
-// The seed of split and shuffling, and from it those of the nets, each the next number.
-void set_seed(TrainingFile& file, std::uint64_t seed);
+// What is said beside a file, on the command line or as arguments, and goes before what the file says.
+struct TrainingOverrides {
+  std::optional<std::filesystem::path> output;  // the stem, or what ends in .h5 or .safetensors
+  std::string where_output;                     // for messages: "--output"
+  bool overwrite = false;                       // true; else as the file says
+  std::optional<std::uint64_t> seed;  // of split and shuffling, and from it those of the nets, each the next number
+  std::optional<int> threads;
+};
+void override_with(const TrainingOverrides& given, TrainingFile& file);
 
 // Of everything that decides the trained bits, output and threads left out.
 std::string options_digest(const TrainingFile& file);

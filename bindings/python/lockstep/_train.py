@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import warnings
@@ -133,6 +134,8 @@ _KEYS_OF_A_PHASE = frozenset((
     "schedule", "warm_up", "total", "final_fraction", "factor", "every", "patience", "improvement", "floor", "momentum",
     "beta1", "beta2", "epsilon", "weight_decay", "clip_norm", "clip_value", "stop_after", "segment", "horizon", "history",
     "continuity"))
+# Beside a training file: what `lockstep train` takes beside one, and what is no part of a training.
+_BESIDE_A_FILE = frozenset(("file", "seed", "threads", "output", "overwrite", "progress"))
 
 
 def train(
@@ -147,7 +150,7 @@ def train(
     activation: Optional[str] = None,
     activations: Union[None, str, Sequence[str]] = None,
     start: Union[None, _lockstep.Model, PathLike] = None,
-    name: str = "net",
+    name: Optional[str] = None,
     optimiser: Optional[str] = None,
     rate: Optional[float] = None,
     iterations: Optional[int] = None,
@@ -200,7 +203,9 @@ def train(
     Parameters
     ----------
     file : path-like
-        A training file; then nothing else but ``progress``. Its [output] is not written: save ``Training.model``.
+        A training file. Beside it go ``seed``, ``threads``, ``output`` and ``overwrite``, before which those of the file
+        give way as they do to the options of ``lockstep train``, and ``progress``; all else is refused: edit the file.
+        Its [output] is not written: give ``output``, or save ``Training.model``.
     x, y : arrays or tables
         [sample, input] or [sample], and [sample, output] or [sample]. Names of a table's columns are ``inputs`` and
         ``targets``, in whose order they are taken where those are given.
@@ -293,6 +298,7 @@ def train(
     >>> float(abs(training.model(np.array([0.5])) - 0.25)[0]) < 0.05
     True
     """
+    given = locals()
     trained_on = (("iterations", iterations), ("batch", batch), ("seed", seed), ("threads", threads))
     iterations, batch, seed, threads = (whole(key, value) for key, value in trained_on)
     optimiser, method = _spelt("optimiser", optimiser), _spelt("method", method)
@@ -303,16 +309,10 @@ def train(
         if not _is_file(file):
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
-        beside = [key for key, value in {"x": x, "y": y, "t": t, "u": u, "hidden": hidden, "start": start,
-                                         "trajectory": trajectory, "output": output, "models": models, "nets": nets,
-                                         "units": units, "sigma": sigma, "absolute_sigma": absolute_sigma,
-                                         "missing": missing, "starts": starts, "resets": resets,
-                                         "impulses": impulses,
-                                         **others}.items() if value is not None]
-        if beside:
-            raise of_kind("invalid_argument", f"{beside[0]}: found a value beside a training file, which has its own; "
-                          "edit the file", beside[0], "a value beside a training file", "none", "edit the file")
-        return _run("", os.fspath(file), [], [], None, None, [], [], [], progress)
+        _refuse_beside_a_file(given)
+        beside = {"seed": seed, "threads": threads, "output": None if output is None else os.fspath(output),
+                  "overwrite": overwrite or None}
+        return _run("", os.fspath(file), [], [], None, None, [], [], [], progress, beside)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -396,7 +396,7 @@ def train(
                 section["start"] = section["start"].name or called
             sections[_toml.path("net", called)] = section
     elif not to_find or any(value is not None for value in net.values()):
-        sections["net"] = {**net, "seed": seed, "name": name}
+        sections["net"] = {**net, "seed": seed, "name": "net" if name is None else name}
     if not to_find and (texts is not None or system is not None):
         _require_something_to_find(texts, definitions, system, parameters, net, nets)
     sections |= {
@@ -435,9 +435,10 @@ def train(
 
 def _run(text: str, path: Optional[str], arrays: list[Array], validation: list[Array],
          impulses: Optional[Named], known: Optional[Array], labels: list[str], starts: list[Any], models: list[Any],
-         progress: Any) -> Training:
+         progress: Any, beside: Mapping[str, Any] = {}) -> Training:
     with shown(progress, "training", "iterations") as function:
-        *parts, harms, stopped = _lockstep.train(text, path, arrays, validation, impulses, known, labels, starts, models, function)
+        *parts, harms, stopped = _lockstep.train(text, path, arrays, validation, impulses, known, labels, starts, models, function,
+                                                 **{key: value for key, value in beside.items() if value is not None})
     training = Training(*parts)
     for harm in harms:
         warnings.warn(harm, UserWarning, stacklevel=3)
@@ -448,6 +449,17 @@ def _run(text: str, path: Optional[str], arrays: list[Array], validation: list[A
     if isinstance(stopped, KeyboardInterrupt):
         raise Interrupted(f"stopped after {len(training.history['loss'])} iterations", training) from stopped
     raise stopped
+
+
+def _refuse_beside_a_file(given: Mapping[str, Any]) -> None:
+    """Refuses the first of train()'s arguments that a training file has a place of its own for. The signature says which
+    there are, so that none is ignored."""
+    for name, one in inspect.signature(train).parameters.items():
+        values = given[name] if one.kind == one.VAR_KEYWORD else {} if name in _BESIDE_A_FILE else {name: given[name]}
+        for key, value in values.items():
+            if value is not None:
+                raise of_kind("invalid_argument", f"{key}: found a value beside a training file, which has its own; "
+                              "edit the file", key, "a value beside a training file", "none", "edit the file")
 
 
 def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict[str, Any]]]:

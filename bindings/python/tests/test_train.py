@@ -1,5 +1,6 @@
 """Training from Python: the tool's bits, and what is refused."""
 
+import inspect
 import threading
 import _thread
 import warnings
@@ -673,3 +674,33 @@ def test_equations_may_be_those_of_a_model():
     with pytest.raises(lockstep.InvalidArgument, match="^parameters.g: found no value, in the equations or beside them"):
         lockstep.train(t=t, u=u, equations=lockstep.equations({"x": "v", "v": "-k * x - g"}, parameters=["k", "g"]),
                        parameters={"k": {"start": 3}})
+
+
+def test_beside_a_training_file_arguments_override_or_are_refused(tmp_path):
+    np.savetxt(tmp_path / "table.csv", np.column_stack([X, Y]), delimiter=",", header="a,b,c", comments="")
+    file = tmp_path / "train.toml"
+    file.write_text('[net]\nhidden = [4]\nseed = 3\n[data]\nfile = "table.csv"\ninputs = ["a", "b"]\ntargets = ["c"]\n'
+                    'validation = 0.1\n[training]\noptimiser = "adam"\niterations = 3\n[output]\nfile = "unwritten"\n')
+    plain = lockstep.train(file)
+    assert plain.model.digest == lockstep.train(file, seed=3, threads=2).model.digest
+    other = lockstep.train(file, seed=np.int64(5), output=tmp_path / "made.h5")
+    assert other.model.digest != plain.model.digest
+    # The split is the seed's too, as of `lockstep train --seed`.
+    by_arguments = lockstep.train(x=X, y=Y, hidden=[4], seed=5, validation=0.1, optimiser="adam", iterations=3)
+    assert other.validation_loss == by_arguments.validation_loss and other.model.digest == by_arguments.model.digest
+    assert (tmp_path / "made.safetensors").exists()
+    assert lockstep.load(tmp_path / "made.h5").digest == other.model.digest
+    with pytest.raises(lockstep.Error, match="made.h5"):
+        lockstep.train(file, output=tmp_path / "made")
+    lockstep.train(file, output=tmp_path / "made", overwrite=True)
+    assert lockstep.load(tmp_path / "made.h5").digest == plain.model.digest
+    with pytest.raises(lockstep.Error, match="seed: found -1"):
+        lockstep.train(file, seed=-1)
+    # What the signature has: an argument that is added to it is refused unless it is made to override.
+    names = {name for name, one in inspect.signature(lockstep.train).parameters.items() if one.kind == one.KEYWORD_ONLY}
+    refused = names - {"seed", "threads", "output", "overwrite", "progress"}
+    assert {"iterations", "precision", "phases", "validation", "rtol", "failed", "loss", "name"} <= refused
+    values = {"iterations": 1, "batch": 1, "optimiser": "adam", "method": "tsit5"}
+    for name in [*refused, "schedule", "clip_norm"]:
+        with pytest.raises(lockstep.Error, match=f"^{name}: found a value beside a training file"):
+            lockstep.train(file, **{name: values.get(name, 0.5)})

@@ -15,11 +15,8 @@ namespace {
 
 struct TrainOptions {
   std::filesystem::path file;
-  std::optional<std::filesystem::path> output;
-  std::optional<std::uint64_t> seed;
-  std::optional<int> threads;
+  TrainingOverrides beside;
   std::optional<std::string> cpu_target;
-  bool overwrite = false;
   bool explain = false;
   RunFlags flags;
 };
@@ -51,15 +48,8 @@ set. docs/training.md begins with examples, docs/training_file.md lists every ke
 
 int train(TrainOptions options) {
   TrainingFile file = read_training_file(options.file);
-  if (options.output) {
-    file.output.stem = *options.output;
-    file.output.where = "--output";
-    const auto extension = file.output.stem.extension();
-    if (extension == ".h5" || extension == ".safetensors") file.output.stem.replace_extension();
-  }
-  if (options.overwrite) file.output.overwrite = true;
-  if (options.seed) set_seed(file, *options.seed);
-  if (options.threads) file.options.threads = *options.threads;
+  options.beside.where_output = "--output";
+  override_with(options.beside, file);
   if (options.cpu_target) {
     file.options.cpu_target = parse_cpu_target(*options.cpu_target);
     if (!file.options.cpu_target) {
@@ -77,14 +67,14 @@ void add_train(CLI::App& app, Chosen& chosen) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "train a net: a regression from a table, or a neural ODE");
   command->add_option("TRAIN.toml", options->file, "the training file")->required();
-  command->add_option("-o,--output", options->output, "how the files to write begin, instead of output.file")
+  command->add_option("-o,--output", options->beside.output, "how the files to write begin, instead of output.file")
       ->check(file_name());
   command->add_flag("--resume", options->flags.resume, "go on from the checkpoint of an earlier run");
-  command->add_flag("--overwrite", options->overwrite, "replace existing outputs");
+  command->add_flag("--overwrite", options->beside.overwrite, "replace existing outputs");
   command->add_flag("-q,--quiet", options->flags.quiet, "print errors only");
   command->add_flag("--explain", options->explain, "say what would be trained and how, and write nothing");
-  command->add_option("--seed", options->seed, "seed of the initial weights, the split and the shuffling");
-  command->add_option("--threads", options->threads, "number of threads, 0 for all")
+  command->add_option("--seed", options->beside.seed, "seed of the initial weights, the split and the shuffling");
+  command->add_option("--threads", options->beside.threads, "number of threads, 0 for all")
       ->check(whole_number(0, kMostThreads));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->footer(std::string(kTrainExamples) + "\n");
