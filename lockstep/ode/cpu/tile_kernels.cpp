@@ -19,32 +19,42 @@ namespace {
 
 using ode::cpu::StageSum;
 
-// out = y + h sum_j w_j k_j for every component, of kCount registers from lane v on.
-template <int kCount, class T>
-HWY_INLINE void combine_registers(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out,
-                                  int v) {
-  using G = LaneGroup<hn::ScalableTag<T>, kCount>;
-  const std::size_t row = s.components * kTileLanes;
-  const auto* terms = sum.terms.data();
-  const std::size_t count = sum.terms.size();
-  const auto step = G::load(h + v);
-  for (std::size_t c = 0; c < s.components; ++c) {
-    const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
-    const T* const k = s.k.data() + at;
-    auto acc = G::mul(G::set(terms[0].weight), G::load(k + terms[0].stage * row));
-    for (std::size_t i = 1; i < count; ++i)
-      acc = G::fma(G::set(terms[i].weight), G::load(k + terms[i].stage * row), acc);
-    G::store(G::fma(step, acc, G::load(s.y.data() + at)), out + at);
+// body(lane group, its first lane) for the registers that hold the first `lanes` lanes.
+template <class T, class Body>
+HWY_INLINE void each_group(int lanes, const Body& body) {
+  using D = hn::ScalableTag<T>;
+  constexpr int n = static_cast<int>(hn::MaxLanes(D()));
+  int v = 0;
+  if constexpr (4 * n <= kTileLanes) {
+    for (; lanes - v > 3 * n; v += 4 * n) body(LaneGroup<D, 4>(), v);
   }
+  for (; lanes - v > n; v += 2 * n) body(LaneGroup<D, 2>(), v);
+  if (v < lanes) body(LaneGroup<D, 1>(), v);
 }
 
-// The same of the whole tile; two registers at a time hide the latency of the sums.
+// sum_j w_j k_j, stages ascending, of the registers at k. A stage has `size` numbers.
+template <class G, class T>
+HWY_INLINE typename G::V weigh(const T* k, std::size_t size, const StageSum<T>& sum) {
+  const auto* const terms = sum.terms.data();
+  const std::size_t count = sum.terms.size();
+  auto acc = G::mul(G::set(terms[0].weight), G::load(k + terms[0].stage * size));
+  for (std::size_t i = 1; i < count; ++i)
+    acc = G::fma(G::set(terms[i].weight), G::load(k + terms[i].stage * size), acc);
+  return acc;
+}
+
+// out = y + h sum_j w_j k_j for every component.
 template <class T>
 HWY_INLINE void combine(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
-  const int lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<T>()));
-  int v = 0;
-  for (; s.lanes - v > lanes; v += 2 * lanes) combine_registers<2>(s, sum, h, out, v);
-  if (v < s.lanes) combine_registers<1>(s, sum, h, out, v);
+  const std::size_t size = s.components * kTileLanes;
+  each_group<T>(s.lanes, [&](auto group, int v) HWY_ATTR {
+    using G = decltype(group);
+    const auto step = G::load(h + v);
+    for (std::size_t at = static_cast<std::size_t>(v); at < size; at += kTileLanes) {
+      const auto acc = weigh<G>(s.k.data() + at, size, sum);
+      G::store(G::fma(step, acc, G::load(s.y.data() + at)), out + at);
+    }
+  });
 }
 
 template <class T>
@@ -147,41 +157,159 @@ void start(TileState<T>& s, const StepSettings<T>& settings) {
 template <class T>
 HWY_INLINE void error_sums(TileState<T>& s, const StageSum<T>& estimate, const StepSettings<T>& settings,
                            const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
-  using D = hn::ScalableTag<T>;
-  using L = HwyLane<D>;
-  const D d;
-  const std::size_t row = s.components * kTileLanes;
-  const auto* terms = estimate.terms.data();
-  const auto rtol = hn::Set(d, settings.rtol);
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    auto sum = hn::Zero(d);
+  const std::size_t size = s.components * kTileLanes;
+  each_group<T>(s.lanes, [&](auto group, int v) HWY_ATTR {
+    using G = decltype(group);
+    const auto step = G::load(h + v), rtol = G::set(settings.rtol);
+    auto sum = G::zero();
     for (std::size_t c = 0; c < s.components; ++c) {
       const std::size_t at = c * kTileLanes + static_cast<std::size_t>(v);
-      const T* k = s.k.data() + at;
-      auto error = hn::Mul(hn::Set(d, terms[0].weight), hn::Load(d, k + terms[0].stage * row));
-      for (std::size_t i = 1; i < estimate.terms.size(); ++i) {
-        error = L::fma(hn::Set(d, terms[i].weight), hn::Load(d, k + terms[i].stage * row), error);
-      }
-      const auto scale = error_scale<L>(hn::Load(d, s.y.data() + at), hn::Load(d, s.y1.data() + at), rtol,
-                                        hn::Set(d, settings.atol[c]));
-      sum = add_square<L>(sum, hn::Mul(hn::Load(d, h + v), error), scale);
+      const auto error = weigh<G>(s.k.data() + at, size, estimate);
+      const auto scale =
+          error_scale<G>(G::load(s.y.data() + at), G::load(s.y1.data() + at), rtol, G::set(settings.atol[c]));
+      sum = add_square<G>(sum, G::mul(step, error), scale);
     }
-    hn::Store(sum, d, out + v);
-  }
+    G::store(sum, out + v);
+  });
 }
 
 template <class T>
 HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
-  using D = hn::ScalableTag<T>;
-  const D d;
-  for (int v = 0; v < s.lanes; v += static_cast<int>(hn::Lanes(d))) {
-    auto sum = hn::Zero(d);
-    for (std::size_t c = 0; c < s.components; ++c) {
-      sum = add_finite_check<HwyLane<D>>(sum, hn::Load(d, s.y1.data() + c * kTileLanes + v));
-    }
-    hn::Store(sum, d, out + v);
-  }
+  each_group<T>(s.lanes, [&](auto group, int v) HWY_ATTR {
+    using G = decltype(group);
+    auto check = G::zero();
+    for (std::size_t c = 0; c < s.components; ++c)
+      check = add_finite_check<G>(check, G::load(s.y1.data() + c * kTileLanes + v));
+    G::store(check, out + v);
+  });
 }
+
+// The attempt of a tile of few lanes, on copies of its rows without the places between them that hold nothing: of one
+// lane, or of one register of them. What is left fits a nearer cache, whole registers have components of one lane side
+// by side, and rows a power of two apart would all want the same few lines of a cache.
+template <class T>
+class PackedAttempt {
+ public:
+  // Below, the copies cost more than they save.
+  static constexpr std::size_t kFewestComponents = 16;
+
+  static bool suits(const TileState<T>& s) { return s.components >= kFewestComponents && s.lanes == 1; }
+
+  PackedAttempt(TileState<T>& s, const StepSettings<T>& settings, const T* h)
+      : s_(s), settings_(settings), lanes_(s.lanes == 1 ? 1 : kLanes) {
+    size_ = (s.components * lanes_ + kLanes - 1) / kLanes * kLanes;
+    const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
+    // The last rows are read a register at a time from any place on.
+    const std::size_t numbers = (stages + 5) * size_ + kLanes;
+    if (s.packed.size() < numbers) s.packed = AlignedBuffer<T>(numbers);
+    y_ = s.packed.data();
+    argument_ = y_ + size_;
+    errors_ = argument_ + size_;
+    errors3_ = errors_ + size_;
+    atol_ = errors3_ + size_;
+    k_ = atol_ + size_;
+    if (lanes_ == 1) std::copy_n(settings.atol, s.components, atol_);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) h_[lane] = h[lane % lanes_];
+    pack(s.y.data(), y_);
+    pack(s.stage(0), k_);
+  }
+
+  // The argument of stage i, which is left in the rows of `out` as well.
+  void combine(std::size_t i, T* out) {
+    const StageSum<T>& sum = settings_.tableau->rows[i];
+    each_part([&](auto group, std::size_t at) HWY_ATTR {
+      using G = decltype(group);
+      G::store(G::fma(steps<G>(), weigh<G>(k_ + at, size_, sum), G::load(y_ + at)), argument_ + at);
+    });
+    const D d;
+    if (lanes_ == 1) {
+      for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Set(d, argument_[c]), d, out + c * kTileLanes);
+    } else {
+      for (std::size_t c = 0; c < s_.components; ++c)
+        hn::Store(hn::Load(d, argument_ + c * kLanes), d, out + c * kTileLanes);
+    }
+  }
+  void take_stage(std::size_t i) { pack(s_.stage(i), k_ + i * size_); }
+
+  // Behind the last stage: error_sums() of both estimates, zeros for one that there is not, and finite_checks().
+  void finish(T* HWY_RESTRICT sums, T* HWY_RESTRICT sums3, T* HWY_RESTRICT checks) {
+    const auto& tableau = *settings_.tableau;
+    const bool has_error = !settings_.fixed, has_error3 = has_error && !tableau.source->error3.empty();
+    if (has_error) scale_errors(tableau.error, errors_);
+    if (has_error3) scale_errors(tableau.error3, errors3_);
+    const D d;
+    auto sum = hn::Zero(d), sum3 = hn::Zero(d), check = hn::Zero(d);
+    for (std::size_t c = 0; c < s_.components; ++c) {
+      const std::size_t at = c * lanes_;
+      check = add_finite_check<L>(check, hn::LoadU(d, argument_ + at));
+      if (has_error) {
+        const auto q = hn::LoadU(d, errors_ + at);
+        sum = L::fma(q, q, sum);
+      }
+      if (has_error3) {
+        const auto q = hn::LoadU(d, errors3_ + at);
+        sum3 = L::fma(q, q, sum3);
+      }
+    }
+    hn::Store(sum, d, sums);
+    hn::Store(sum3, d, sums3);
+    hn::Store(check, d, checks);
+  }
+
+ private:
+  using D = hn::ScalableTag<T>;
+  using L = HwyLane<D>;
+  static constexpr std::size_t kLanes = hn::MaxLanes(D());
+
+  template <class G>
+  HWY_INLINE typename G::V steps() const {
+    typename G::V all;
+    for (auto& one : all.each) one = hn::Load(D(), h_);
+    return all;
+  }
+
+  // body(lane group, index of its first number) over a row.
+  template <class Body>
+  HWY_INLINE void each_part(const Body& body) const {
+    constexpr std::size_t kRegisters = 8, kWhole = kRegisters * kLanes;
+    std::size_t at = 0;
+    for (; at + kWhole <= size_; at += kWhole) body(LaneGroup<D, kRegisters>(), at);
+    for (; at < size_; at += kLanes) body(LaneGroup<D, 1>(), at);
+  }
+
+  void pack(const T* HWY_RESTRICT from, T* HWY_RESTRICT to) const {
+    const D d;
+    if (lanes_ == 1) {
+      for (std::size_t c = 0; c < s_.components; ++c) to[c] = from[c * kTileLanes];
+    } else {
+      for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Load(d, from + c * kTileLanes), d, to + c * kLanes);
+    }
+  }
+
+  // Each component's error by its tolerance, where argument_ is the new state.
+  void scale_errors(const StageSum<T>& estimate, T* HWY_RESTRICT out) const {
+    const D d;
+    const auto rtol = hn::Set(d, settings_.rtol);
+    each_part([&](auto group, std::size_t at) HWY_ATTR {
+      using G = decltype(group);
+      G::store(G::mul(steps<G>(), weigh<G>(k_ + at, size_, estimate)), out + at);
+    });
+    for (std::size_t at = 0; at < size_; at += kLanes) {
+      const auto atol = lanes_ == 1 ? hn::Load(d, atol_ + at) : hn::Set(d, settings_.atol[at / kLanes]);
+      const auto scale = error_scale<L>(hn::Load(d, y_ + at), hn::Load(d, argument_ + at), rtol, atol);
+      hn::Store(L::div(hn::Load(d, out + at), scale), d, out + at);
+    }
+  }
+
+  TileState<T>& s_;
+  const StepSettings<T>& settings_;
+  std::size_t lanes_;                      // beside one another in a packed row
+  std::size_t size_;                       // numbers of a row, of whole registers
+  T *y_, *argument_, *errors_, *errors3_;  // [component][lane]
+  T* atol_;                                // [component], where there is one lane
+  T* k_;                                   // [stage][component][lane]
+  alignas(64) T h_[kLanes];
+};
 
 // The factors of every lane's 1/gamma - h J at (t, y), and f_t there.
 template <class T>
@@ -278,30 +406,42 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   const T* h = narrow(s.h_try, h_memory, s.lanes);
   const auto stages = static_cast<std::size_t>(tableau.stages);
   std::optional<LinearTile<T>> linear;
+  std::optional<PackedAttempt<T>> packed;
   std::size_t first = 1;
   if (settings.jacobian != nullptr) {
     linear = linearise(s, settings, h);
     std::copy_n(s.stage(0), s.components * kTileLanes, s.stage(1));
     solve_stage(s, settings, h, *linear, first++);
+  } else if (PackedAttempt<T>::suits(s)) {
+    packed.emplace(s, settings, h);
   }
   for (std::size_t i = first; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
-    combine(s, settings.tableau->rows[i], h, argument);
+    if (packed) {
+      packed->combine(i, argument);
+    } else {
+      combine(s, settings.tableau->rows[i], h, argument);
+    }
     const double* t = settings.has_stops ? s.t_last : s.t_new;
     if (i + 1 < stages && !(settings.has_stops && tableau.c[i] == 1)) {
       stage_times(s.t, s.h_try, tableau.c[i], s.t_stage, s.lanes);
       t = s.t_stage;
     }
     evaluate_stage(s, settings, t, argument, i);
+    if (packed) packed->take_stage(i);
     if (linear && i + 1 < stages) solve_stage(s, settings, h, *linear, i);
   }
 
   alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];
-  finite_checks(s, checks);
-  if (!settings.fixed) {
-    error_sums(s, settings.tableau->error, settings, h, sums);
-    if (linear) middle_sums(s, settings, h, *linear, sums);
-    if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
+  if (packed) {
+    packed->finish(sums, sums3, checks);
+  } else {
+    finite_checks(s, checks);
+    if (!settings.fixed) {
+      error_sums(s, settings.tableau->error, settings, h, sums);
+      if (linear) middle_sums(s, settings, h, *linear, sums);
+      if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
+    }
   }
   if (tableau.error3.empty()) {
     finish_error<T, false>(s, sums, sums3, checks);
