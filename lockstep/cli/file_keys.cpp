@@ -238,7 +238,13 @@ class Places {
     if (const std::string advice = other_word(key, value, here, Words::for_this_table); !advice.empty()) return advice;
     const auto same_word = [&](std::string_view own) { return own == key + "s" || std::string(own) + "s" == key; };
     if (table != nullptr && std::ranges::any_of(table->keys, same_word)) return {};  // allow_only() finds it
-    if (const std::string places = places_of(key); !places.empty()) return key + " belongs to " + places;
+    const std::string places = places_of(key);
+    if (table == nullptr && is_table_or_list(value) &&
+        !places.empty()) {  // [times] is [time], not the key of [[impulses]]
+      const auto meant = std::ranges::find_if(tables_, [&](const TableKeys& each) { return same_word(each.table); });
+      if (meant != tables_.end()) return "write " + in_brackets(meant->table);
+    }
+    if (!places.empty()) return key + " belongs to " + places;
     if (table != nullptr && value.is_table() && has(names(), key)) return "write " + in_brackets(key);
     if (table != nullptr && !did_you_mean(key, table->keys).empty()) return {};
     if (const std::string advice = other_word(key, value, here, Words::any); !advice.empty()) return advice;
@@ -261,6 +267,11 @@ class Places {
     return places;
   }
 
+  static bool is_table_or_list(const TomlValue& value) {
+    return value.is_table() ||
+           (value.is_array() && !value.array().empty() && value.array().front().is_table());  // [[dose]]
+  }
+
   enum class Words { of_this_table, for_this_table, any };  // said here alone; said anywhere, of a key of this table
 
   std::string other_word(std::string_view key, const TomlValue& value, std::string_view here, Words which) const {
@@ -276,8 +287,7 @@ class Places {
       }
       return {};
     };
-    const bool is_list = value.is_array() && !value.array().empty() && value.array().front().is_table();  // [[dose]]
-    if (!(value.is_table() || is_list) || !here.empty()) return find(false);
+    if (!is_table_or_list(value) || !here.empty()) return find(false);
     const std::string as_table = find(true);  // [solver] is [method], [tspan] the span of [time]
     return as_table.empty() ? find(false) : as_table;
   }

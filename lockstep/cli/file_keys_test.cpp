@@ -37,6 +37,12 @@ TEST(FileKeys, a_key_in_the_wrong_table_is_told_its_own) {
   EXPECT_THAT(problem("[run]\nprecison = \"f64\"\n"), HasSubstr("did you mean \"precision\" of [method]?"));
 }
 
+TEST(FileKeys, a_sections_name_in_the_plural_is_that_section) {
+  EXPECT_THAT(problem("[times]\nspan = [0, 1]\n"), HasSubstr("write [time]"));
+  EXPECT_THAT(problem("[events]\nvalue = 1\n"), HasSubstr("write [event]"));
+  EXPECT_THAT(problem("events = true\n"), HasSubstr("events belongs to [output]"));
+}
+
 // All pairs: the message names the table, unless the key is a word for one of this table's, or one in the plural.
 TEST(FileKeys, every_key_of_a_problem_file_finds_its_table_from_every_other) {
   using namespace problem_keys;
