@@ -1,5 +1,6 @@
 #include "lockstep/cli/equations_section.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -17,12 +18,21 @@ std::string expression_text(const TomlValue& value) {
 
 void read_parameters(const TomlValue& value, EquationsSection& section, ParametersMay parameters) {
   nn::Equations& system = section.system;
+  const auto require_new = [&system](const std::string& name, const TomlValue& at) {
+    const auto has = [&name](const std::vector<nn::Equation>& of) {
+      return std::ranges::find(of, name, &nn::Equation::name) != of.end();
+    };
+    if (!has(system.equations) && !has(system.definitions)) return;
+    throw at.error("the name \"" + name + "\" a second time", "names that differ", "choose another name");
+  };
   if (value.is_array()) {
+    for (const std::string& name : value.texts()) require_new(name, value);
     for (std::string& name : value.texts()) system.parameters.push_back({std::move(name), {}});
     return;
   }
   if (!value.is_table()) throw value.error(value.describe(), "names, or a table of names and values");
   for (const auto& [name, given] : value.table()) {
+    require_new(name, given);
     if (!given.is_table()) {
       system.parameters.push_back({name, number_of(given)});
       continue;

@@ -230,6 +230,15 @@ TEST(EquationsSection, parameters_and_definitions_that_nothing_reads_are_noted) 
               ::testing::ElementsAre(::testing::HasSubstr("b is read by nothing")));
 }
 
+TEST(EquationsSection, a_parameter_of_an_equations_name_is_found_in_its_line) {
+  const std::string equations = "[rhs.equations]\nx = \"-x\"\n";
+  EXPECT_EQ(message("[rhs]\nparameters = { k = 1, x = 2 }\n" + equations),
+            "folder/problem.toml:2: rhs.parameters.x: found the name \"x\" a second time, expected names that differ; "
+            "choose another name");
+  EXPECT_THAT(message("[rhs]\nparameters = [\"x\"]\n" + equations),
+              ::testing::HasSubstr("folder/problem.toml:2: rhs.parameters: found the name \"x\" a second time"));
+}
+
 TEST(EquationsSection, notes_where_float32_is_too_coarse_for_the_time_that_they_read) {
   const auto notes = [](const std::string& v, const std::string& span, const std::string& more = "") {
     return set_up_text("[rhs.equations]\nx = \"v\"\nv = \"" + v + "\"\n[ensemble]\ninitial_state = [1, 0]\n" +
