@@ -444,6 +444,16 @@ class Interrupted(NetTest):
         self.assertTrue(self.path("endless.h5").exists())
 
 
+    def test_counts_may_have_an_exponent_as_in_files(self):
+        self.write("p.toml", LORENZ)
+        out = self.succeed("explain", "p.toml", "--trajectories", "1e3")
+        self.assertIn("1,000 trajectories of 3 components", out)
+        self.assertIn("1 trajectory in tiles of", self.succeed("explain", "p.toml", "--trajectories", "1"))
+        for wrong in ("1.5", "1e-3", "-1e3", "1e30", "1e", "inf"):
+            done = self.run_tool("explain", "p.toml", "--trajectories", wrong)
+            self.assertEqual(done.returncode, 2, wrong)
+            self.assertIn(f'found "{wrong}", expected a whole number', done.stderr)
+
     def test_strict_fails_where_a_trajectory_did_and_the_file_stays(self):
         problem = ('[rhs.equations]\ny = "1"\nx = "-sqrt(-x)"\n[ensemble]\ntrajectories = 3\ninitial_state = [0, 1]\n'
                    '[time]\nspan = [0, 1]\nsave = 5\n[output]\nfile = "p.h5"\n')

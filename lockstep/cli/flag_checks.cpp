@@ -20,6 +20,15 @@ std::optional<T> read(const std::string& text) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
+// 1e6, as files take it: a whole number by its value, and one that a double holds exactly.
+std::optional<std::uint64_t> read_count(const std::string& text) {
+  if (const auto plain = read<std::uint64_t>(text)) return plain;
+  constexpr double kExact = 9007199254740992;  // 2^53
+  const auto value = read<double>(text);
+  if (!value || !(*value >= 0 && *value <= kExact) || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
 std::string refusal(const std::string& found, const std::string& expected) {
   return "found \"" + found + "\", expected " + expected;
 }
@@ -41,9 +50,12 @@ CLI::Validator one_of(const std::vector<std::string>& choices) {
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   const bool open = most == kMostWholeNumber;
   const std::string range = std::to_string(least) + (open ? " or more" : " to " + std::to_string(most));
-  const auto check = [least, most, range](const std::string& text) -> std::string {
-    const auto value = read<std::uint64_t>(text);
-    if (value && *value >= least && *value <= most) return "";
+  const auto check = [least, most, range](std::string& text) -> std::string {
+    const auto value = read_count(text);
+    if (value && *value >= least && *value <= most) {
+      text = std::to_string(*value);  // which goes into the option
+      return "";
+    }
     const bool too_large =
         !text.empty() && text.find_first_not_of("0123456789") == text.npos && (!value || *value > most);
     return refusal(text,

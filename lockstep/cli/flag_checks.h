@@ -13,6 +13,7 @@ namespace lockstep::cli {
 inline constexpr auto kMostWholeNumber = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 CLI::Validator one_of(const std::vector<std::string>& choices);
+// Also one with an exponent, 1e6: Option::transform() puts the plain number in its place, check() would not.
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most = kMostWholeNumber);
 CLI::Validator file_name();  // not "", which a variable of a shell is that was never set
 CLI::Validator any_number();

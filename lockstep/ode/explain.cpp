@@ -166,8 +166,9 @@ Explanation explain(const Problem& problem, const Options& options) {
                            (options.cpu_target ? "asked for" : "the widest this machine runs") +
                            "; the bits do not depend on it");
   const std::size_t count = problem.trajectories();
-  result.reasons.push_back(std::to_string(count) + " trajectories in tiles of " + std::to_string(kTileLanes) + " on " +
-                           std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads"));
+  result.reasons.push_back(std::to_string(count) + (count == 1 ? " trajectory" : " trajectories") + " in tiles of " +
+                           std::to_string(kTileLanes) + " on " + std::to_string(plan.threads) +
+                           (plan.threads == 1 ? " thread" : " threads"));
   if (count == 0) {
     choose_engine(problem, options, result);
     return result;
@@ -204,11 +205,11 @@ Explanation explain(const Problem& problem, const Options& options) {
   const Tableau& tableau = method(options.method);
   const int evaluations = tableau.evaluations(options.control != StepControl::fixed);
   const bool implicit = tableau.is_linearly_implicit();
-  result.reasons.push_back("a pilot of " + std::to_string(pilot_size) + " trajectories took " +
-                           rounded_text(result.steps_per_trajectory, 4) + " steps each, " +
-                           std::to_string(evaluations) + " evaluations a step, " +
-                           rounded_text(seconds / static_cast<double>(pilot_size) * 1e6, 4) +
-                           " us a trajectory on one thread");
+  result.reasons.push_back(
+      "a pilot of " + std::to_string(pilot_size) + (pilot_size == 1 ? " trajectory" : " trajectories") + " took " +
+      rounded_text(result.steps_per_trajectory, 4) + " steps each, " + std::to_string(evaluations) +
+      " evaluations a step, " + rounded_text(seconds / static_cast<double>(pilot_size) * 1e6, 4) +
+      " us a trajectory on one thread");
   for (const Status status : {Status::step_too_small, Status::not_finite, Status::too_many_steps}) {
     const std::size_t failed = ended[static_cast<std::size_t>(status)];
     if (failed == 0) continue;

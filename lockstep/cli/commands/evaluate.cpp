@@ -300,7 +300,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
   command->add_option("--threads", options->threads, "number of threads, 0 for all")
-      ->check(whole_number(0, kMostThreads));
+      ->transform(whole_number(0, kMostThreads));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->add_option("--guard", options->guard, "inputs outside the training range: flag, clamp, stop or ignore")
       ->check(one_of({"flag", "clamp", "stop", "ignore"}))

@@ -77,7 +77,7 @@ void add_pack(CLI::App& app, Chosen& chosen) {
   command->add_option("-o,--output", options->output, "file to write; without it FILE.h5 is replaced")
       ->check(file_name());
   command->add_option("--level", options->level, "1 (fast) to 9 (small)")
-      ->check(whole_number(1, 9))
+      ->transform(whole_number(1, 9))
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace an existing output");
   command->add_flag("-q,--quiet", options->quiet, "print errors only");

@@ -191,7 +191,7 @@ void add_plot(CLI::App& app, Chosen& chosen) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
-      ->check(whole_number(1));
+      ->transform(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")
       ->check(one_of({"png", "svg"}));
   command->footer(std::string(kPlotExamples) + "\n");

@@ -10,10 +10,10 @@ namespace lockstep::cli {
 void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
   const std::string group = "Overriding the problem file";
   command.add_option("--trajectories", overrides.trajectories, "number of trajectories")
-      ->check(whole_number(1))
+      ->transform(whole_number(1))
       ->group(group);
   command.add_option("--seed", overrides.seed, "seed of random initial states and parameters")
-      ->check(whole_number(0))
+      ->transform(whole_number(0))
       ->group(group);
   command
       .add_option("--method", overrides.method,
@@ -35,7 +35,7 @@ void add_problem_flags(CLI::App& command, ProblemOverrides& overrides) {
                   "a net's matrix products on a GPU: f32, or tf32, bf16, fp16 by tensor cores")
       ->group(group);
   command.add_option("--threads", overrides.threads, "number of threads, 0 for all")
-      ->check(whole_number(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->group(group);
   command.add_option("--cpu-target", overrides.cpu_target, "instruction set: avx512, avx2, neon or scalar")
       ->group(group);

@@ -498,7 +498,7 @@ void add_solve(CLI::App& app, Chosen& chosen) {
                     "also store perturbed members, for validate to know what rounding does");
   const CLI::Option* samples =
       command->add_option("--certificate-samples", options->certificate_samples, "trajectories to perturb")
-          ->check(whole_number(1))
+          ->transform(whole_number(1))
           ->capture_default_str();
   add_problem_flags(*command, options->overrides);
   command->footer(std::string(kSolveExamples) + "\n");

@@ -75,7 +75,7 @@ void add_train(CLI::App& app, Chosen& chosen) {
   command->add_flag("--explain", options->explain, "say what would be trained and how, and write nothing");
   command->add_option("--seed", options->beside.seed, "seed of the initial weights, the split and the shuffling");
   command->add_option("--threads", options->beside.threads, "number of threads, 0 for all")
-      ->check(whole_number(0, kMostThreads));
+      ->transform(whole_number(0, kMostThreads));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");
   command->footer(std::string(kTrainExamples) + "\n");
   command->callback([&chosen, options] {
