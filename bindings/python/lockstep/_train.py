@@ -381,10 +381,10 @@ def train(
            "initialisation": initialisation, "start": None if start is None else start.name or "net"}
     to_find = isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values())
     if nets is not None:
-        beside = [key for key, value in net.items() if value is not None]
-        if beside:
-            raise of_kind("invalid_argument", f"{beside[0]}: found a value beside nets, which have their own",
-                          beside[0], "a value beside nets", "none", "")
+        given_too = [key for key, value in net.items() if value is not None]
+        if given_too:
+            raise of_kind("invalid_argument", f"{given_too[0]}: found a value beside nets, which have their own",
+                          given_too[0], "a value beside nets", "none", "")
         sections["net"] = {"seed": seed}
         for called, table in nets.items():
             section = dict(table)
