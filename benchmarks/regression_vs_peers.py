@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 NETS = {"peaks": [2, 20, 5, 1], "ocean": [32, 128, 128, 31]}
-SIZES = {"peaks": [1000, 40000], "ocean": [256, 1024, 4096]}
+SIZES = {"peaks": [1000, 40000], "ocean": [8, 16, 32, 256, 1024, 4096]}
 SCAN = 20
 
 

@@ -35,9 +35,9 @@ constexpr std::array<std::pair<std::string_view, BinaryKind>, 6> kMerging = {{{"
 
 using Values = KerasValues;
 
-class Builder {
+class LayerBuilder {
  public:
-  Builder(int keras_major, const std::string& where) : major_(keras_major), where_(where), graph_(where) {}
+  LayerBuilder(int keras_major, const std::string& where) : major_(keras_major), where_(where), graph_(where) {}
 
   Model build(const KerasModel& keras, const KerasWeights& weights) {
     Values inputs;
@@ -337,7 +337,7 @@ class Builder {
 
 Model build_keras_model(const KerasModel& keras, const KerasWeights& weights, int keras_major,
                         const std::string& where) {
-  return Builder(keras_major, where).build(keras, weights);
+  return LayerBuilder(keras_major, where).build(keras, weights);
 }
 
 }  // namespace lockstep::nn::detail
