@@ -75,6 +75,14 @@ struct LanePlace {
   auto operator<=>(const LanePlace&) const = default;
 };
 
+// Clang hands wide registers over as the flags of the whole file say, not the function's own instruction set: built by
+// it nothing can be called, and such operations stay steps of their own.
+#ifdef __clang__
+inline constexpr bool kCallsFunctions = false;
+#else
+inline constexpr bool kCallsFunctions = true;
+#endif
+
 // Code on whole registers, of the precision and instruction set that the program is compiled for: a function of the
 // System V convention that is handed the context and the values, and returns what it makes of them.
 struct LaneFunction {

@@ -197,7 +197,9 @@ TEST(GeneratedPlan, says_for_how_many_steps_code_was_generated) {
   const std::size_t norm = b.add(LayerNormalise{{2}, {1}, 1e-3}, {square});
   b.output(b.add(Binary{BinaryKind::add}, {b.add(Unary{UnaryKind::exp}, {norm}), x}));
   const auto said = compiled<float>(b.graph, best_cpu_target(), true).description();
-  EXPECT_NE(said.find("machine code generated for 3 of 4 steps"), std::string::npos) << said;
+  const std::string expected =
+      std::string("machine code generated for ") + (kCallsFunctions ? "3" : "2") + " of 4 steps";
+  EXPECT_NE(said.find(expected), std::string::npos) << said;
   EXPECT_EQ(compiled<float>(b.graph, best_cpu_target(), false).description().find("machine code"), std::string::npos);
 }
 

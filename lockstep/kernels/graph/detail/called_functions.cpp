@@ -47,8 +47,8 @@ using graph::ReduceKind;
 using graph::SoftmaxKind;
 using graph::UnaryKind;
 
-// Without a generator nothing calls them.
-#if HWY_ARCH_X86_64 && (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+// Without a generator nothing calls them, nor by Clang (kCallsFunctions).
+#if HWY_ARCH_X86_64 && !HWY_COMPILER_CLANG && (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
 
 #define LOCKSTEP_LANE_FN HWY_INLINE
 #include "lockstep/kernels/graph/detail/lane_operations-inl.h"

@@ -134,7 +134,7 @@ bool is_arithmetic(const ScheduledStep& step) {
 // A loop over more features, or over a table's search for each of them, costs less than calls.
 bool is_called(const ScheduledStep& step) {
   constexpr std::size_t kMostFeatures = 16, kMostColumns = 2;
-  if (step.copies || step.width > kMostFeatures || is_arithmetic(step)) return false;
+  if (!kCallsFunctions || step.copies || step.width > kMostFeatures || is_arithmetic(step)) return false;
   const Operation& operation = step.node->operation;
   if (std::holds_alternative<Interpolate>(operation)) return step.width <= kMostColumns;
   return std::holds_alternative<Activate>(operation) || std::holds_alternative<Unary>(operation) ||
