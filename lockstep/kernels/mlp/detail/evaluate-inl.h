@@ -229,7 +229,7 @@ HWY_NOINLINE size_t evaluate_far(const Packed<T>& net, const MatrixView<const T>
 template <class T>
 void evaluate_samples(const Packed<T>& net, MatrixView<const T> in, MatrixView<T> out, T* workspace) {
   size_t first = 0;
-  if (net.is_far()) {
+  if (net.is_far) {
     first = evaluate_far(net, in, out, workspace);
   } else if (copies_columns(net, in, out)) {
     first = evaluate_strips_by_columns(net, in, out, workspace);

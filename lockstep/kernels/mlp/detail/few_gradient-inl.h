@@ -46,24 +46,13 @@ HWY_INLINE void few_samples_row(const T* bars, const T* x, size_t stride, size_t
   }
 }
 
-// One layer's gradient += its sums over kTaken kTurns samples. bars [output][kTileLanes], x [sample][stride].
+// One layer's weights' gradient += its sums over kTaken kTurns samples. bars [output][kTileLanes], x [sample][stride].
 template <class T, int kTaken, int kTurns>
-void few_samples_gradient(const ReverseLayer<T>& layer, const T* bars, const T* x, size_t stride, T* gradient) {
-  const Register<T> d;
-  using S = ScalarLane<T>;
+void few_samples_weights(const ReverseLayer<T>& layer, const T* bars, const T* x, size_t stride, T* gradient) {
   static_assert(kTurns == 1 || kTaken == static_cast<int>(kSlots<T>));
-  const size_t lanes = hn::Lanes(d), inputs = layer.forward.inputs;
-  T* const bias = gradient + layer.forward.outputs * inputs;
-  for (size_t j = 0; j < layer.forward.outputs; ++j) {
-    bias[j] += sum_in_halves<S, kTaken>([&](auto slot) {
-      const T* const own = bars + j * kTileLanes + slot();
-      T sum = own[0];
-      for (size_t turn = 1; turn < kTurns; ++turn) sum += own[turn * kSlots<T>];
-      return sum;
-    });
-  }
+  const size_t inputs = layer.forward.inputs;
   // So many inputs that those of all samples stay in the first-level cache while the outputs pass by.
-  const size_t block = 8 * lanes;
+  const size_t block = 8 * hn::Lanes(Register<T>());
   for (size_t first = 0; first < inputs; first += block, x += block) {
     const size_t width = std::min(block, inputs - first);
     for (size_t j = 0; j < layer.forward.outputs; ++j) {
@@ -84,8 +73,8 @@ bool takes_few(const ReverseLayer<T>& layer, size_t samples) {
 #endif
 }
 
-// The same of one tile. Its cotangents begin at row z of `tile`, its inputs at row x; `room` is for kFewSamples<T> rows
-// of few_samples_stride(inputs).
+// One layer's gradient += that of one tile. Its cotangents begin at row z of `tile`, its inputs at row x; `room` is for
+// kFewSamples<T> rows of few_samples_stride(inputs).
 template <class T>
 void few_samples_gradient(const ReverseLayer<T>& layer, size_t samples, const RecordedTile<T>& tile, size_t z, size_t x,
                           T* room, T* gradient) {
@@ -95,11 +84,12 @@ void few_samples_gradient(const ReverseLayer<T>& layer, size_t samples, const Re
   const T* const rows = tile.activations + x * kTileLanes;
   for (size_t lane = 0; lane < samples; lane += lanes)
     lanes_to_rows(rows + lane, kTileLanes, layer.forward.inputs, room + lane * stride, static_cast<ptrdiff_t>(stride));
-  if (samples <= 8) return few_samples_gradient<T, 8, 1>(layer, bars, room, stride, gradient);
+  bias_gradient<T>(layer.forward.outputs, {&tile, 1}, z, gradient + layer.forward.outputs * layer.forward.inputs);
+  if (samples <= 8) return few_samples_weights<T, 8, 1>(layer, bars, room, stride, gradient);
   constexpr int kAll = static_cast<int>(kSlots<T>);
-  if (samples <= 16) return few_samples_gradient<T, kAll, 16 / kAll>(layer, bars, room, stride, gradient);
+  if (samples <= 16) return few_samples_weights<T, kAll, 16 / kAll>(layer, bars, room, stride, gradient);
   if constexpr (mlp::kFewSamples<T> == 32)
-    return few_samples_gradient<T, kAll, 32 / kAll>(layer, bars, room, stride, gradient);
+    return few_samples_weights<T, kAll, 32 / kAll>(layer, bars, room, stride, gradient);
 #else
   (void)layer, (void)samples, (void)tile, (void)z, (void)x, (void)room, (void)gradient;
 #endif

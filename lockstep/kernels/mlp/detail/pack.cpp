@@ -74,7 +74,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   packed.kernels = &kernels;
   packed.target = target;
   packed.widest = mlp.inputs();
-  std::size_t size = 0;
+  std::size_t size = 0, weights = 0;
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     const DenseLayer& layer = mlp.layers[i];
     const std::string name = "layers[" + std::to_string(i) + "]";
@@ -96,6 +96,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
     if (previous != nullptr) make_room_for_tanh(kernels, *previous, packed.layers[i]);
     packed.widest = std::max(packed.widest, layer.outputs);
     size += round_up<T>((1 + layer.inputs) * layer.outputs) + round_up<T>(row_numbers);
+    weights += layer.inputs * layer.outputs;
   }
   std::vector<bool> thin(mlp.layers.size());
   for (std::size_t i = 0; i + 1 < mlp.layers.size(); ++i) {
@@ -110,6 +111,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     if (few(i)) size += round_up<T>((1 + mlp.layers[i].inputs) * mlp.layers[i].outputs);
   }
+  packed.is_far = weights * sizeof(T) > Packed<T>::kFarBytes;
   packed.weights = AlignedBuffer<T>(size);
   T* to = packed.weights.data();
   // Where they then begin.

@@ -201,14 +201,11 @@ struct Packed {
   // them. 2048-2048-2048 takes 0.5 to 0.6 of the time from 256 samples on (a Zen 5, whose third-level cache still
   // brings 18 MB in time).
   static constexpr std::size_t kFarStrips = 8;
-  bool is_far() const {
-    std::size_t numbers = 0;
-    for (const PackedLayer<T>& layer : layers) numbers += layer.inputs * layer.outputs;
-    return numbers * sizeof(T) > (std::size_t{24} << 20);
-  }
+  static constexpr std::size_t kFarBytes = std::size_t{24} << 20;
+  bool is_far = false;
   // Numbers in the workspace: the halves, then inputs and outputs of two strips each, or the halves of other strips.
   std::size_t workspace() const {
-    const std::size_t more = is_far() ? kFarStrips - 1 : pairs_strips() ? 1 : 0;
+    const std::size_t more = is_far ? kFarStrips - 1 : pairs_strips() ? 1 : 0;
     return 2 * half() + std::max(2 * (inputs() + outputs()) * kernels->strip(), more * 2 * half());
   }
 };

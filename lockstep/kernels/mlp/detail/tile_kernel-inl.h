@@ -1,7 +1,8 @@
 // Dense layers over lanes: a block of outputs times one or two registers of lanes stays in registers while the inputs
 // pass by. No include guard: part of kernels-inl.h.
 
-template <class T, int kOutputs, int kRegisters, bool kRelu>
+// kGoesOn: y holds what other inputs made, where w has the weights of the last of them, or the bias.
+template <class T, int kOutputs, int kRegisters, bool kRelu, bool kGoesOn = false>
 void tile_block(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T* HWY_RESTRICT w, T* HWY_RESTRICT y,
                 size_t y_stride) {
   const Register<T> d;
@@ -12,7 +13,13 @@ void tile_block(const T* HWY_RESTRICT x, size_t x_stride, size_t inputs, const T
 #pragma GCC unroll 16
   for (int j = 0; j < kOutputs; ++j) {
 #pragma GCC unroll 2
-    for (int r = 0; r < kRegisters; ++r) sum[j][r] = L::set(w[j]);
+    for (int r = 0; r < kRegisters; ++r) {
+      if constexpr (kGoesOn) {
+        sum[j][r] = hn::LoadU(d, y + static_cast<size_t>(j) * y_stride + static_cast<size_t>(r) * lanes);
+      } else {
+        sum[j][r] = L::set(w[j]);
+      }
+    }
   }
   // Twice: the loop's own instructions cost the narrow blocks a tenth.
 #pragma GCC unroll 2
