@@ -184,9 +184,9 @@ HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
   });
 }
 
-// The attempt of a tile of few lanes, on copies of its rows without the places between them that hold nothing: of one
-// lane, or of one register of them. What is left fits a nearer cache, whole registers have components of one lane side
-// by side, and rows a power of two apart would all want the same few lines of a cache.
+// The attempt of a tile of one lane, on copies of its rows without the places between them that hold nothing. What is
+// left fits a nearer cache, registers have components side by side, and rows a power of two apart would all want the
+// same few lines of a cache.
 template <class T>
 class PackedAttempt {
  public:
@@ -196,8 +196,7 @@ class PackedAttempt {
   static bool suits(const TileState<T>& s) { return s.components >= kFewestComponents && s.lanes == 1; }
 
   PackedAttempt(TileState<T>& s, const StepSettings<T>& settings, const T* h)
-      : s_(s), settings_(settings), lanes_(s.lanes == 1 ? 1 : kLanes) {
-    size_ = (s.components * lanes_ + kLanes - 1) / kLanes * kLanes;
+      : s_(s), settings_(settings), size_((s.components + kLanes - 1) / kLanes * kLanes), h_(h[0]) {
     const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
     // The last rows are read a register at a time from any place on.
     const std::size_t numbers = (stages + 5) * size_ + kLanes;
@@ -208,8 +207,7 @@ class PackedAttempt {
     errors3_ = errors_ + size_;
     atol_ = errors3_ + size_;
     k_ = atol_ + size_;
-    if (lanes_ == 1) std::copy_n(settings.atol, s.components, atol_);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) h_[lane] = h[lane % lanes_];
+    std::copy_n(settings.atol, s.components, atol_);
     pack(s.y.data(), y_);
     pack(s.stage(0), k_);
   }
@@ -219,15 +217,10 @@ class PackedAttempt {
     const StageSum<T>& sum = settings_.tableau->rows[i];
     each_part([&](auto group, std::size_t at) HWY_ATTR {
       using G = decltype(group);
-      G::store(G::fma(steps<G>(), weigh<G>(k_ + at, size_, sum), G::load(y_ + at)), argument_ + at);
+      G::store(G::fma(G::set(h_), weigh<G>(k_ + at, size_, sum), G::load(y_ + at)), argument_ + at);
     });
     const D d;
-    if (lanes_ == 1) {
-      for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Set(d, argument_[c]), d, out + c * kTileLanes);
-    } else {
-      for (std::size_t c = 0; c < s_.components; ++c)
-        hn::Store(hn::Load(d, argument_ + c * kLanes), d, out + c * kTileLanes);
-    }
+    for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Set(d, argument_[c]), d, out + c * kTileLanes);
   }
   void take_stage(std::size_t i) { pack(s_.stage(i), k_ + i * size_); }
 
@@ -240,14 +233,13 @@ class PackedAttempt {
     const D d;
     auto sum = hn::Zero(d), sum3 = hn::Zero(d), check = hn::Zero(d);
     for (std::size_t c = 0; c < s_.components; ++c) {
-      const std::size_t at = c * lanes_;
-      check = add_finite_check<L>(check, hn::LoadU(d, argument_ + at));
+      check = add_finite_check<L>(check, hn::LoadU(d, argument_ + c));
       if (has_error) {
-        const auto q = hn::LoadU(d, errors_ + at);
+        const auto q = hn::LoadU(d, errors_ + c);
         sum = L::fma(q, q, sum);
       }
       if (has_error3) {
-        const auto q = hn::LoadU(d, errors3_ + at);
+        const auto q = hn::LoadU(d, errors3_ + c);
         sum3 = L::fma(q, q, sum3);
       }
     }
@@ -261,13 +253,6 @@ class PackedAttempt {
   using L = HwyLane<D>;
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
 
-  template <class G>
-  HWY_INLINE typename G::V steps() const {
-    typename G::V all;
-    for (auto& one : all.each) one = hn::Load(D(), h_);
-    return all;
-  }
-
   // body(lane group, index of its first number) over a row.
   template <class Body>
   HWY_INLINE void each_part(const Body& body) const {
@@ -278,12 +263,7 @@ class PackedAttempt {
   }
 
   void pack(const T* HWY_RESTRICT from, T* HWY_RESTRICT to) const {
-    const D d;
-    if (lanes_ == 1) {
-      for (std::size_t c = 0; c < s_.components; ++c) to[c] = from[c * kTileLanes];
-    } else {
-      for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Load(d, from + c * kTileLanes), d, to + c * kLanes);
-    }
+    for (std::size_t c = 0; c < s_.components; ++c) to[c] = from[c * kTileLanes];
   }
 
   // Each component's error by its tolerance, where argument_ is the new state.
@@ -292,23 +272,21 @@ class PackedAttempt {
     const auto rtol = hn::Set(d, settings_.rtol);
     each_part([&](auto group, std::size_t at) HWY_ATTR {
       using G = decltype(group);
-      G::store(G::mul(steps<G>(), weigh<G>(k_ + at, size_, estimate)), out + at);
+      G::store(G::mul(G::set(h_), weigh<G>(k_ + at, size_, estimate)), out + at);
     });
     for (std::size_t at = 0; at < size_; at += kLanes) {
-      const auto atol = lanes_ == 1 ? hn::Load(d, atol_ + at) : hn::Set(d, settings_.atol[at / kLanes]);
-      const auto scale = error_scale<L>(hn::Load(d, y_ + at), hn::Load(d, argument_ + at), rtol, atol);
+      const auto scale =
+          error_scale<L>(hn::Load(d, y_ + at), hn::Load(d, argument_ + at), rtol, hn::Load(d, atol_ + at));
       hn::Store(L::div(hn::Load(d, out + at), scale), d, out + at);
     }
   }
 
   TileState<T>& s_;
   const StepSettings<T>& settings_;
-  std::size_t lanes_;                      // beside one another in a packed row
-  std::size_t size_;                       // numbers of a row, of whole registers
-  T *y_, *argument_, *errors_, *errors3_;  // [component][lane]
-  T* atol_;                                // [component], where there is one lane
-  T* k_;                                   // [stage][component][lane]
-  alignas(64) T h_[kLanes];
+  std::size_t size_;                               // numbers of a row, of whole registers
+  T *y_, *argument_, *errors_, *errors3_, *atol_;  // [component]
+  T* k_;                                           // [stage][component]
+  T h_;
 };
 
 // The factors of every lane's 1/gamma - h J at (t, y), and f_t there.

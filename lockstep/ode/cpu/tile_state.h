@@ -88,7 +88,7 @@ struct TileState {
   std::span<T> scratch;     // [component][lane]: arguments of stages, interpolated states
   std::span<T> parameters;  // [parameter][lane]
   std::byte* workspace;     // the right-hand side's, of the thread at work
-  AlignedBuffer<T> packed;  // what attempts of few lanes work on; empty until there is one
+  AlignedBuffer<T> packed;  // what attempts of one lane work on; empty until there is one
 
   int lanes = 0;  // the first `lanes` lanes are on their way
 
