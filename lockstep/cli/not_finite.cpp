@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "lockstep/cli/first_of_status.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/kernels/cpu_target.h"
@@ -41,31 +42,25 @@ std::optional<std::size_t> not_finite_at(const ode::StateFunction& rhs, double t
 std::string first_not_finite(const ode::Problem& problem, const ode::Options& options,
                              const std::vector<std::string>& component_names, const std::vector<std::size_t>& stored,
                              const std::filesystem::path& result) {
-  constexpr std::size_t kRows = 65536;
-  const ode::ResultFile file(result);
-  for (std::size_t first = 0; first < file.trajectories(); first += kRows) {
-    const auto records = file.records(first, std::min(kRows, file.trajectories() - first));
-    const auto found = std::ranges::find(records, ode::Status::not_finite, &ode::TrajectoryRecord::status);
-    if (found == records.end()) continue;
-    const std::size_t trajectory = first + static_cast<std::size_t>(found - records.begin());
-    std::string text = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(found->end_time, 6) +
-                       " of " + rounded_text(problem.end_time(trajectory), 6);
-    if (!stored.empty()) return text;  // the whole state is not known
-    const std::vector<double> state = file.end_states<double>(trajectory, 1);
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      if (!std::isfinite(state[i])) return text + ", where " + component_names[i] + " is no finite number";
-    }
-    const ode::Problem one = problem.selection({trajectory});
-    const bool single = options.precision == Precision::f32;
-    const auto bad = single ? not_finite_at<float>(*problem.rhs, found->end_time, state, one.parameters)
-                            : not_finite_at<double>(*problem.rhs, found->end_time, state, one.parameters);
-    if (bad) return text + ", where d" + component_names[*bad] + "/dt is no finite number";
-    if (state.empty()) return text;
-    const auto largest = std::ranges::max_element(state, {}, [](double x) { return std::abs(x); });
-    return text + ", from where a step led out of what is finite; the largest there is " +
-           component_names[static_cast<std::size_t>(largest - state.begin())] + " = " + rounded_text(*largest, 6);
+  const auto found = first_of_status(result, ode::Status::not_finite);
+  if (!found) return {};
+  const auto& [trajectory, record] = *found;
+  std::string text = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(record.end_time, 6) +
+                     " of " + rounded_text(problem.end_time(trajectory), 6);
+  if (!stored.empty()) return text;  // the whole state is not known
+  const std::vector<double> state = ode::ResultFile(result).end_states<double>(trajectory, 1);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (!std::isfinite(state[i])) return text + ", where " + component_names[i] + " is no finite number";
   }
-  return {};
+  const ode::Problem one = problem.selection({trajectory});
+  const bool single = options.precision == Precision::f32;
+  const auto bad = single ? not_finite_at<float>(*problem.rhs, record.end_time, state, one.parameters)
+                          : not_finite_at<double>(*problem.rhs, record.end_time, state, one.parameters);
+  if (bad) return text + ", where d" + component_names[*bad] + "/dt is no finite number";
+  if (state.empty()) return text;
+  const auto largest = std::ranges::max_element(state, {}, [](double x) { return std::abs(x); });
+  return text + ", from where a step led out of what is finite; the largest there is " +
+         component_names[static_cast<std::size_t>(largest - state.begin())] + " = " + rounded_text(*largest, 6);
 }
 
 }  // namespace lockstep::cli

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/cli/first_of_status.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/ode/methods.h"
-#include "lockstep/ode/result_file.h"
 #include "lockstep/ode/solution.h"
 #include "lockstep/ode/solve.h"
 
@@ -234,16 +234,8 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
 
 std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options& options,
                                  const std::filesystem::path& result, const RunControl& control) {
-  constexpr std::size_t kRows = 65536;
-  const ode::ResultFile file(result);
-  for (std::size_t first = 0; first < file.trajectories(); first += kRows) {
-    const auto records = file.records(first, std::min(kRows, file.trajectories() - first));
-    const auto found = std::ranges::find(records, ode::Status::too_many_steps, &ode::TrajectoryRecord::status);
-    if (found == records.end()) continue;
-    const std::size_t trajectory = first + static_cast<std::size_t>(found - records.begin());
-    return explain_out_of_steps(problem, options, trajectory, *found, control);
-  }
-  return {};
+  const auto found = first_of_status(result, ode::Status::too_many_steps);
+  return found ? explain_out_of_steps(problem, options, found->trajectory, found->record, control) : std::string();
 }
 
 }  // namespace lockstep::cli

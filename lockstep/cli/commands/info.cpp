@@ -19,6 +19,7 @@
 #include "lockstep/cli/fit_report.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/parameter_report.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/provenance.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
@@ -85,9 +86,6 @@ struct ResultTotals {
 
   std::size_t cancelled() const { return statuses[static_cast<std::size_t>(ode::Status::cancelled)]; }
 };
-
-// The numbers of others mean nothing: their space may not have been written yet.
-bool is_finished(const ode::TrajectoryRecord& record) { return record.status != ode::Status::cancelled; }
 
 ResultTotals totals(const ode::ResultFile& file) {
   constexpr std::size_t kPieceNumbers = std::size_t{1} << 20;

@@ -135,7 +135,7 @@ SameComponents require_comparable(const ode::ResultFile& file, const ode::Result
                  "curves over time, to be drawn over those of " + truth.path().string(),
                  "save more often; lockstep validate tells how far apart end states are"});
   }
-  if (finished_trajectories(file, truth).empty()) {
+  if (FinishedTrajectories(file, truth).empty()) {
     throw Error(ErrorKind::invalid_argument,
                 {truth.path().string(), "no trajectory that is finished in it and in " + file.path().string(),
                  "some to compare", "finish the solves with --resume"});
@@ -154,7 +154,7 @@ Figure overlay(const ode::ResultFile& file, const ode::ResultFile& truth, const 
   }
   const std::vector<std::size_t> components_of_truth = in_truth(same, components);
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(finished_trajectories(file, truth), options.trajectories.value_or(kShownTrajectories));
+      evenly_chosen(FinishedTrajectories(file, truth), options.trajectories.value_or(kShownTrajectories));
   std::vector<Drawn> ours, theirs;
   Extent times;
   std::vector<Extent> values(components.size());
@@ -226,7 +226,7 @@ Figure distance(const ode::ResultFile& file, const ode::ResultFile& truth, const
                 const FigureOptions& options) {
   const std::vector<std::size_t> components = options.components.empty() ? same.of_file() : options.components;
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(finished_trajectories(file, truth), options.trajectories.value_or(kSampledTrajectories));
+      evenly_chosen(FinishedTrajectories(file, truth), options.trajectories.value_or(kSampledTrajectories));
   const std::vector<double> all_times = file.times(0);
   const std::vector<std::size_t> chosen = sampled_times(file.save_points(), trajectories.size());
   const Jumps shared = shared_jumps(file), shared_of_truth = shared_jumps(truth);

@@ -229,12 +229,11 @@ void require_finite_states(const ode::ResultFile& file, const std::vector<std::s
     const std::size_t count = std::min(rows, file.trajectories() - first);
     const auto records = file.records(first, count);
     const auto states = file.states<double>(first, count), ends = file.end_states<double>(first, count);
-    any_finished =
-        any_finished || std::ranges::any_of(records, [](const auto& r) { return r.status != ode::Status::cancelled; });
+    any_finished = any_finished || std::ranges::any_of(records, is_finished);
     std::erase_if(open, [&](std::size_t component) {
       for (const auto* numbers : {&states, &ends}) {
         for (std::size_t at = component; at < numbers->size(); at += file.components()) {
-          if (records[at * count / numbers->size()].status == ode::Status::cancelled) continue;
+          if (!is_finished(records[at * count / numbers->size()])) continue;
           const double size = std::abs((*numbers)[at]);
           finite = finite || std::isfinite(size);
           if (size < kLargestDrawn) return true;
@@ -266,7 +265,7 @@ std::string share_of_components(const ode::ResultFile& file, const std::vector<s
   return ", " + std::to_string(kMostPanels) + " of " + counted_text(file.components(), "component");
 }
 
-std::vector<std::size_t> evenly_chosen(const std::vector<std::size_t>& from, std::size_t wanted) {
+std::vector<std::size_t> evenly_chosen(const FinishedTrajectories& from, std::size_t wanted) {
   const std::size_t count = std::min(from.size(), wanted);
   std::vector<std::size_t> chosen(count);
   for (std::size_t i = 0; i < count; ++i) chosen[i] = from[count < 2 ? 0 : i * (from.size() - 1) / (count - 1)];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/cli/plot/axis.h"
+#include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/plot/gnuplot.h"
 #include "lockstep/ode/result_file.h"
 
@@ -59,7 +60,7 @@ std::string time_label(const ode::ResultFile& file, const Axis& axis);  // "time
 // ", 6 of 40 components" for headings; "" where all are shown, or those that were asked for.
 std::string share_of_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
 // Evenly chosen from some, first and last among them.
-std::vector<std::size_t> evenly_chosen(const std::vector<std::size_t>& from, std::size_t wanted);
+std::vector<std::size_t> evenly_chosen(const FinishedTrajectories& from, std::size_t wanted);
 
 // What the impulses of a trajectory make of its state. A save point at one holds the state before it.
 class Jumps {

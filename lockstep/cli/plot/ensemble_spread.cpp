@@ -35,7 +35,7 @@ double quantile(std::vector<double>& sample, double part) {
 
 std::string ensemble_spread_obstacle(const ode::ResultFile& file) {
   if (file.trajectories() < 2) return "fewer than two trajectories";
-  if (finished_trajectories(file).size() < 2) return "fewer than two finished trajectories";
+  if (FinishedTrajectories(file).size() < 2) return "fewer than two finished trajectories";
   if (file.save_points() < 2) return "a single save point";
   if (file.times_per_trajectory()) return "save points that differ between trajectories";
   return {};
@@ -44,7 +44,7 @@ std::string ensemble_spread_obstacle(const ode::ResultFile& file) {
 Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options) {
   const std::vector<std::size_t> components = shown_components(file, options.components);
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(finished_trajectories(file), options.trajectories.value_or(kTrajectories));
+      evenly_chosen(FinishedTrajectories(file), options.trajectories.value_or(kTrajectories));
   const std::vector<double> all_times = file.times(0);
   const std::vector<std::size_t> chosen = sampled_times(file.save_points(), trajectories.size() * components.size());
   const Jumps shared = shared_jumps(file);

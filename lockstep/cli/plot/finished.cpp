@@ -1,31 +1,31 @@
 #include "lockstep/cli/plot/finished.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <iterator>
+#include <utility>
 
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
 
-std::vector<std::size_t> finished_trajectories(const ode::ResultFile& file) {
-  constexpr std::size_t kPiece = std::size_t{1} << 16;
-  std::vector<std::size_t> finished;
-  finished.reserve(file.trajectories());
-  for (std::size_t first = 0; first < file.trajectories(); first += kPiece) {
-    const auto records = file.records(first, std::min(kPiece, file.trajectories() - first));
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      if (records[i].status != ode::Status::cancelled) finished.push_back(first + i);
-    }
-  }
-  return finished;
+FinishedTrajectories::FinishedTrajectories(const ode::ResultFile& file) : all_(file.trajectories()) { keep(file); }
+
+FinishedTrajectories::FinishedTrajectories(const ode::ResultFile& file, const ode::ResultFile& other)
+    : FinishedTrajectories(file) {
+  keep(other);
 }
 
-std::vector<std::size_t> finished_trajectories(const ode::ResultFile& file, const ode::ResultFile& other) {
-  const std::vector<std::size_t> a = finished_trajectories(file), b = finished_trajectories(other);
-  std::vector<std::size_t> both;
-  std::ranges::set_intersection(a, b, std::back_inserter(both));
-  return both;
+void FinishedTrajectories::keep(const ode::ResultFile& file) {
+  if (ode::count_cancelled(file.hdf5()) == 0) return;
+  constexpr std::size_t kPiece = std::size_t{1} << 16;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0, end; i < size(); i = end) {
+    const std::size_t first = (*this)[i], count = std::min(kPiece, all_ - first);
+    const auto records = file.records(first, count);
+    for (end = i; end < size() && (*this)[end] < first + count; ++end) {
+      if (is_finished(records[(*this)[end] - first])) kept.push_back((*this)[end]);
+    }
+  }
+  some_ = std::move(kept);
 }
 
 std::string left_out_text(const ode::ResultFile& file) {

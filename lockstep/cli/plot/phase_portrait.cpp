@@ -62,7 +62,7 @@ std::string phase_portrait_obstacle(const ode::ResultFile& file) {
   if (file.trajectories() == 0) return "no trajectories";
   if (file.components() < 2) return "a single component";
   if (file.save_points() < 1) return "no save points";
-  if (finished_trajectories(file).empty()) return "no finished trajectory";
+  if (FinishedTrajectories(file).empty()) return "no finished trajectory";
   return {};
 }
 
@@ -71,7 +71,7 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   // Of three components first and last: the Lorenz attractor's wings.
   if (axes.size() < 2) axes = {0, file.components() == 3 ? std::size_t{2} : std::size_t{1}};
   const bool dots = file.save_points() == 1;
-  const std::vector<std::size_t> finished = finished_trajectories(file);
+  const FinishedTrajectories finished(file);
   std::vector<std::size_t> trajectories = evenly_chosen(finished, options.trajectories.value_or(dots ? kDots : kPaths));
   std::vector<Curve> curves;  // of the trajectories, where all were looked at and are drawn
   double total = 0;

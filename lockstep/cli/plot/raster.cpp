@@ -50,7 +50,7 @@ Look look_at(const ode::ResultFile& file) {
     std::vector<double> starts;
     if (knows_starts) starts = file.hdf5().dataset(ode::result_names::kStartTime).read<double>({first}, {count});
     for (std::size_t i = 0; i < count; ++i) {
-      if (records[i].status == ode::Status::cancelled) continue;
+      if (!is_finished(records[i])) continue;
       look.times.cover(records[i].end_time);
       if (knows_starts) look.times.cover(starts[i]);
     }
@@ -123,7 +123,7 @@ std::string raster_obstacle(const ode::ResultFile& file) {
 
 Figure raster(const ode::ResultFile& file, const FigureOptions& options) {
   const Look look = look_at(file);
-  const std::vector<std::size_t> finished = finished_trajectories(file);
+  const FinishedTrajectories finished(file);
   const double each = static_cast<double>(look.events) / static_cast<double>(finished.size());
   const auto room = static_cast<std::size_t>(static_cast<double>(kMostStrokes) / std::max(each, 1.0));
   const std::vector<std::size_t> trajectories =

@@ -16,14 +16,14 @@ constexpr std::size_t kSeries = 6;  // as many as a reader follows
 std::string time_series_obstacle(const ode::ResultFile& file) {
   if (file.trajectories() == 0) return "no trajectories";
   if (file.save_points() < 2) return "a single save point";
-  if (finished_trajectories(file).empty()) return "no finished trajectory";
+  if (FinishedTrajectories(file).empty()) return "no finished trajectory";
   return {};
 }
 
 Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   const std::vector<std::size_t> components = shown_components(file, options.components);
   const std::vector<std::size_t> trajectories =
-      evenly_chosen(finished_trajectories(file), options.trajectories.value_or(kSeries));
+      evenly_chosen(FinishedTrajectories(file), options.trajectories.value_or(kSeries));
   std::vector<Curve> curves;
   for (const std::size_t trajectory : trajectories) curves.push_back(curve_of(file, trajectory));
   Extent times;
