@@ -7,26 +7,13 @@ results are compared before the times. Libraries take turns; least of all calls.
 
     PYTHONPATH=build/python build/peers/bin/python benchmarks/functions_vs_peers.py    # jax
 """
-import argparse
-import json
-import os
-import time
+import pairing
 
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+pairing.one_thread_each()
 
 import numpy as np
 
 import lockstep
-import pairing
-
-parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-parser.add_argument("--budget", type=float, default=0.5, help="seconds of calls a row and turn (default 0.5)")
-parser.add_argument("--turns", type=int, default=3)
-parser.add_argument("--json", default="", help="write the rows to this file")
-args = parser.parse_args()
 
 STEPS, STEP = 1000, 1e-3
 FORCES = {"sin": "sin(x)", "exp": "x * exp(-x * x)", "tanh": "tanh(x)"}
@@ -61,7 +48,7 @@ def jax_solves(name, dtype, starts):
 
 
 def calls_of(name, precision, trajectories):
-    dtype = np.float32 if precision == "f32" else np.float64
+    dtype, bound = (np.float32, 1e-5) if precision == "f32" else (np.float64, 1e-13)
     equations = lockstep.equations({"x": "v", "v": f"-{FORCES[name]} - 0.1 * v"})
     starts = np.random.default_rng(0).standard_normal((trajectories, 2))
     solver = lockstep.Solver(equations, starts, (0, STEPS * STEP), [STEPS * STEP], method="rk4", dt=STEP,
@@ -69,39 +56,18 @@ def calls_of(name, precision, trajectories):
     calls = {"lockstep": lambda: solver(starts).state[:, -1, 0]}
     if pairing.importable("jax"):
         calls.update(jax_solves(name, dtype, starts))
+    ours = calls["lockstep"]()
+    for peer, call in calls.items():
+        if not np.abs(call() - ours).max() < bound:
+            raise SystemExit(f"{name}, {precision}: {peer} ends elsewhere")
     return calls
 
 
-def least(call):
-    best, begin = float("inf"), time.perf_counter()
-    while time.perf_counter() - begin < args.budget:
-        t = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - t)
-    return best * 1e6
+def workloads():
+    for name in FORCES:
+        for trajectories in (4096, 1):
+            for precision in ("f32", "f64"):
+                yield f"{name}, {trajectories} of {precision}", lambda n=name, p=precision, t=trajectories: calls_of(n, p, t)
 
 
-if pairing.importable("jax"):
-    import jax
-    jax.config.update("jax_enable_x64", True)
-rows = []
-for name in FORCES:
-    for trajectories in (4096, 1):
-        for precision, bound in (("f32", 1e-5), ("f64", 1e-13)):
-            calls = calls_of(name, precision, trajectories)
-            ends = {peer: np.asarray(call()) for peer, call in calls.items()}
-            for peer, end in ends.items():
-                if not np.abs(end - ends["lockstep"]).max() < bound:
-                    raise SystemExit(f"{name}, {precision}: {peer} ends elsewhere")
-            best = dict.fromkeys(calls, float("inf"))
-            for _ in range(args.turns):
-                for peer, call in calls.items():
-                    best[peer] = min(best[peer], least(call))
-            workload = f"{name}, {trajectories} of {precision}"
-            for peer, us in best.items():
-                rows.append(dict(workload=workload, peer=peer, unit="us/call", best=pairing.rounded(us)))
-                print(f"{workload:24} {peer:20} {us:10.4g} us {us / best['lockstep']:7.2f}", flush=True)
-if args.json:
-    with open(args.json, "w") as file:
-        json.dump(rows, file, indent=1)
-        file.write("\n")
+pairing.time_workloads(workloads(), pairing.call_options(__doc__.split("\n")[0]).parse_args())

@@ -41,6 +41,50 @@ def start(description, sizes, program="ode_bench"):
     return args
 
 
+def one_thread_each():
+    """For scripts that time calls from Python: one thread for every library. Before numpy and jax are imported."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+
+
+def call_options(description):
+    """The options of such scripts, to be parsed."""
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--budget", type=float, default=0.5, help="seconds of calls a row and turn (default 0.5)")
+    p.add_argument("--turns", type=int, default=3)
+    p.add_argument("--workloads", default="", help="substrings of workload names, comma separated (default all)")
+    p.add_argument("--json", default="", help="write the rows to this file")
+    return p
+
+
+def time_workloads(workloads, args):
+    """Of (name, a call that makes the calls by peer, "lockstep" among them): these take turns, and the least time of each
+    is a row. JAX computes in float64 where it is asked to."""
+    if importable("jax"):
+        import jax
+        jax.config.update("jax_enable_x64", True)
+    rows = []
+    for name, make in workloads:
+        if not wanted(args.workloads, name):
+            continue
+        calls = make()
+        for call in calls.values():
+            call()
+        best = dict.fromkeys(calls, float("inf"))
+        for _ in range(args.turns):
+            for peer, call in calls.items():
+                best[peer] = min(best[peer], time_call(call, args.budget)[0] * 1e6)
+        for peer, us in best.items():
+            rows.append(dict(workload=name, peer=peer, unit="us/call", best=rounded(us)))
+            print(f"{name:36} {peer:20} {us:10.4g} us {us / best['lockstep']:7.2f}", flush=True)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(rows, file, indent=1)
+            file.write("\n")
+
+
 def wanted(filters, name):
     parts = [part for part in filters.split(",") if part]
     return not parts or any(part in name for part in parts)

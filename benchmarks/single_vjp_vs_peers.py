@@ -9,27 +9,13 @@ least of all calls, in us. Nothing is bound to a CPU: a call of JAX takes half t
 
     PYTHONPATH=build/python build/peers/bin/python benchmarks/single_vjp_vs_peers.py    # jax diffrax
 """
-import argparse
-import json
-import os
-import time
+import pairing
 
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+pairing.one_thread_each()
 
 import numpy as np
 
 import lockstep
-import pairing
-
-parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-parser.add_argument("--budget", type=float, default=0.5, help="seconds of calls a row and turn (default 0.5)")
-parser.add_argument("--turns", type=int, default=3)
-parser.add_argument("--workloads", default="", help="substrings of workload names, comma separated (default all)")
-parser.add_argument("--json", default="", help="write the rows to this file")
-args = parser.parse_args()
 
 NETS = {"3-100-3 tanh": ([3, 100, 3], "tanh"), "32-128-128-31 relu": ([32, 128, 128, 31], "relu"),
         "4-64-64-64-2 tanh": ([4, 64, 64, 64, 2], "tanh")}
@@ -162,34 +148,4 @@ def workloads():
                 yield f"solve {name}, {steps}, {dtype}", lambda n=name, d=dtype, s=steps: solve_calls(n, d, s)
 
 
-def least(call):
-    best, begin = float("inf"), time.perf_counter()
-    while time.perf_counter() - begin < args.budget:
-        t = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - t)
-    return best * 1e6
-
-
-if pairing.importable("jax"):
-    import jax
-    jax.config.update("jax_enable_x64", True)
-rows = []
-for name, make in workloads():
-    if not pairing.wanted(args.workloads, name):
-        continue
-    calls = make()
-    for call in calls.values():
-        call()
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(args.turns):
-        for peer, call in calls.items():
-            best[peer] = min(best[peer], least(call))
-    rows += [dict(workload=name, peer=peer, unit="us/call", best=pairing.rounded(us)) for peer, us in best.items()]
-    for row in rows[-len(best):]:
-        print(f"{row['workload']:36} {row['peer']:12} {row['best']:10.4g} us "
-              f"{row['best'] / best['lockstep']:7.2f}", flush=True)
-if args.json:
-    with open(args.json, "w") as file:
-        json.dump(rows, file, indent=1)
-        file.write("\n")
+pairing.time_workloads(workloads(), pairing.call_options(__doc__.split("\n")[0]).parse_args())
