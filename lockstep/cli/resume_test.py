@@ -427,13 +427,17 @@ class OutOfRoom(ResumeTest):
                        "solve", "endless.toml", preexec_fn=limit)
         self.assertEqual([path.name for path in self.folder.iterdir() if "h5" in path.name], [])
 
-    def test_a_full_disk_is_an_error_before_the_solve(self):
+    def small_disk(self, size):
         disk = self.path("disk")
         disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, text=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True, text=True)
         if mounted.returncode != 0:
             self.skipTest(f"needs to mount a small tmpfs: {mounted.stderr.strip()}")
         self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
+        return disk
+
+    def test_a_full_disk_is_an_error_before_the_solve(self):
+        disk = self.small_disk("4m")
         self.fail_with("disk/a.h5: found room for 4,194,304 bytes on the disk, expected room for ", "solve", "endless.toml",
                        "--output", "disk/a.h5")
         self.assertEqual(list(disk.iterdir()), [])
@@ -441,12 +445,7 @@ class OutOfRoom(ResumeTest):
         self.assertEqual([path.name for path in disk.iterdir()], ["a.h5"])
 
     def test_a_disk_that_events_fill_is_told_with_what_is_kept(self):
-        disk = self.path("disk")
-        disk.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True, text=True)
-        if mounted.returncode != 0:
-            self.skipTest(f"needs to mount a small tmpfs: {mounted.stderr.strip()}")
-        self.addCleanup(lambda: subprocess.run(["umount", disk], check=True))
+        disk = self.small_disk("8m")
         self.write("bounce.toml", '[rhs]\nparameters = { g = 9.81 }\n[rhs.equations]\nx = "v"\nv = "-g"\n[ensemble]\n'
                                   'trajectories = 20000\ninitial_state = { x = { box = [1, 2] }, v = 0 }\n[time]\nspan = [0, 200]\n'
                                   'save = 2\n[[resets]]\ncomponent = "x"\ndirection = "falling"\nto = { x = 0, v = "-v" }\n'

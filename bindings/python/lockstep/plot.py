@@ -78,8 +78,8 @@ def phase(solution: Solution, x: Optional[str] = None, y: Optional[str] = None,
 
 
 def spread(solution: Solution, component: Optional[str] = None, axes: Any = None) -> Any:
-    """Median, 50 % and 90 % of the ensemble over time; where trajectories have ended, of those left, which the key says. Trajectories
-    that are not finished are left out; the key says how many are.
+    """Median, 50 % and 90 % of the ensemble over time; where trajectories have ended, of those left, which the key says.
+    Trajectories that are not finished are left out; the key says how many are.
 
     Raises InvalidArgument where save points differ between trajectories."""
     time = solution.time if solution.time.ndim == 1 else solution.time[0]

@@ -13,8 +13,8 @@ namespace lockstep::cli {
 // Exit codes. A signal's is 128 plus its number.
 inline constexpr int kSuccess = 0;
 inline constexpr int kDifferent = 1;  // validate: the files do not agree
-inline constexpr int kFailedTrajectories = 3;  // solve --strict: some failed; the file is whole
 inline constexpr int kFailure = 2;    // an error, told on standard error; validate: no verdict
+inline constexpr int kFailedTrajectories = 3;  // solve --strict: some failed; the file is whole
 
 // Runs after the command line was read as a whole. Throws Error.
 struct Chosen {

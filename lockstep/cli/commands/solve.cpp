@@ -63,11 +63,12 @@ Examples:
 
 Flags win over the file's fields; --dt chooses fixed steps. The bits of `state` depend on neither threads nor
 instruction set, nor on how often the run was killed and continued. Ctrl-C, SIGTERM and the time limit keep what is
-finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. A solve that came to its end exits with 0, also
-where trajectories failed (step_too_small, not_finite, too_many_steps): with --strict that is 3. An error is 2. An earlier file that --overwrite is to replace
-stays until all are finished: continue with --resume --overwrite. With --resume a job script may begin, continue and
-find the work done. Under mpirun or srun each rank solves a share into a file of its own, and the output is an index
-of them. docs/problem_file.md lists every key, docs/files.md how runs survive and are split.)";
+finished and exit with 130, 143 and 124; a second Ctrl-C does not wait. A solve that came to its end exits with 0,
+also where trajectories failed (step_too_small, not_finite, too_many_steps): with --strict that is 3. An error is 2.
+An earlier file that --overwrite is to replace stays until all are finished: continue with --resume --overwrite. With
+--resume a job script may begin, continue and find the work done. Under mpirun or srun each rank solves a share into a
+file of its own, and the output is an index of them. docs/problem_file.md lists every key, docs/files.md how runs
+survive and are split.)";
 
 // More than this is not filled with NaN when a run is stopped: a queue kills soon after it has asked.
 constexpr std::uintmax_t kMostToFill = std::uintmax_t{1} << 30;

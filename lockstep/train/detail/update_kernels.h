@@ -1,4 +1,4 @@
-// The element by element part of an optimiser's step, compiled for each instruction set.
+// The element by element part of an optimiser's step, and sums over parameters, compiled for each instruction set.
 #pragma once
 
 #include <cstddef>
