@@ -53,12 +53,13 @@ bool foldable(const Mlp& mlp) {
          mlp.inputs() == mlp.outputs();
 }
 
-// As TanhTables of thread_net.h.
+// As TanhTable16 of thread_net.h.
 template <class T>
-void add_tanh_tables(Image<T>& image) {
-  for (const float t : math::tanh_of_points().entry) image.add(t);
-  for (const float point : math::tanh_points().entry) image.add(point);
-  for (const float t : math::tanh_of_points().entry) image.add(math::tanh_slope<ScalarLane<float>>(t));
+void add_tanh_table(Image<T>& image) {
+  for (std::size_t i = 0; i < 16; ++i) {
+    image.add(math::tanh_of_points().entry[i]);
+    image.add(math::tanh_points().entry[i]);
+  }
 }
 
 // As FoldedHead and FoldedUnit of thread_net.h: tables that the activation needs, n numbers of each kind, the units.
@@ -72,7 +73,7 @@ void add_folded(const Mlp& mlp, Image<T>& image, NetImage& net) {
   };
   net.folded = image.align();
   const std::int64_t tables = folded_table_numbers<T>(hidden.activation.kind);
-  if (tables > 0) add_tanh_tables(image);
+  if (tables > 0) add_tanh_table(image);
   for (std::size_t c = 0; c < n; ++c) image.add(last.bias[c]);
   scaling(mlp.input_scaling.shift, 0);
   scaling(mlp.input_scaling.scale, 1);

@@ -128,27 +128,43 @@ LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_unit_numbers(int n) {
   return (1 + 2 * n + step - 1) / step * step;
 }
 
-// tanh's tables, before the head of a net in float32 whose hidden units are tanh: in shared memory like the rest, where
-// an entry is one instruction away. In global memory its address alone takes two, of 64 bits.
-struct TanhTables {
-  math::TanhTable tanh, point, slope;
+// tanh's table, before the head of a net in float32 whose hidden units are tanh: on a device in shared memory like the
+// rest, where it lies first and is aligned to its size. T and the point of an interval (math/tanh-inl.h) are one load
+// of 8 bytes, and all entries together fill each bank once: whatever a warp's lanes want, none waits for another. 1 -
+// T^2 is computed, for a third load would cost more than two instructions of arithmetic.
+struct TanhEntry {
+  float tanh, point;
+};
+struct TanhTable16 {
+  TanhEntry entry[16];
 };
 template <class T>
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_table_numbers(ActivationKind hidden) {
-  return sizeof(T) == 4 && hidden == ActivationKind::tanh ? sizeof(TanhTables) / sizeof(T) : 0;
+  return sizeof(T) == 4 && hidden == ActivationKind::tanh ? sizeof(TanhTable16) / sizeof(T) : 0;
 }
-LOCKSTEP_HOST_DEVICE float tanh_by_tables(const TanhTables& tables, float x) {
+LOCKSTEP_HOST_DEVICE TanhEntry entry_of(const TanhTable16& table, std::int32_t interval) {
+#ifdef __CUDA_ARCH__
+  // Of a table aligned to its size an entry's address is an or, one instruction together with the mask.
+  const auto address =
+      static_cast<unsigned>(__cvta_generic_to_shared(&table)) | (static_cast<unsigned>(interval) & 15u) * 8u;
+  TanhEntry found;
+  asm("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(found.tanh), "=f"(found.point) : "r"(address));
+  return found;
+#else
+  return table.entry[interval & 15];
+#endif
+}
+LOCKSTEP_HOST_DEVICE float tanh_by_table(const TanhTable16& table, float x) {
   using L = TanhLane;
   const auto start = math::tanh_start<L>(x);
-  const auto point = L::lookup16(tables.point.entry, start.interval);
+  const TanhEntry entry = entry_of(table, start.interval);
   return math::tanh_end<L>(
-      math::tanh_parts<L>({x, L::lookup16(tables.tanh.entry, start.interval), L::sub(start.magnitude, point),
-                           L::lookup16(tables.slope.entry, start.interval)}));
+      math::tanh_parts<L>({x, entry.tanh, L::sub(start.magnitude, entry.point), math::tanh_slope<L>(entry.tanh)}));
 }
 template <ActivationKind kind, class T>
 LOCKSTEP_HOST_DEVICE T activate_folded(const T* image, T x, T alpha) {
   if constexpr (folded_table_numbers<T>(kind) > 0) {
-    return tanh_by_tables(*reinterpret_cast<const TanhTables*>(image), x);
+    return tanh_by_table(*reinterpret_cast<const TanhTable16*>(image), x);
   } else {
     return activate_unit<kind>(x, alpha);
   }

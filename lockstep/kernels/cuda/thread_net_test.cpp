@@ -39,12 +39,12 @@ TEST(ThreadNet, tanh_is_the_same_by_any_guess_of_a_reciprocal_to_two_ulp) {
   }
 }
 
-TEST(ThreadNet, tanh_is_the_same_by_the_tables_of_a_folded_net) {
+TEST(ThreadNet, tanh_is_the_same_by_the_table_of_a_folded_net) {
   std::vector<float> weights;
   const NetImage net = make_net_image(mlp::random_mlp({2, 5, 2}, {ActivationKind::tanh}, 1), weights);
   ASSERT_GE(net.folded, 0);
-  const auto& tables = *reinterpret_cast<const TanhTables*>(weights.data() + net.folded);
-  expect_tanh([&](float x) { return tanh_by_tables(tables, x); });
+  const auto& table = *reinterpret_cast<const TanhTable16*>(weights.data() + net.folded);
+  expect_tanh([&](float x) { return tanh_by_table(table, x); });
 }
 
 }  // namespace

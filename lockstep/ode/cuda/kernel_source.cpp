@@ -168,7 +168,7 @@ KernelSource make_source(const std::string& what, const std::string& before, con
       "extern \"C\" __global__ void __launch_bounds__(" + threads + ") " + kSourceKernel +
       "(const __grid_constant__ lockstep::ode::cuda::Launch<" + number +
       "> launch) {\n"
-      "  extern __shared__ __align__(16) unsigned char shared[];\n"
+      "  extern __shared__ __align__(128) unsigned char shared[];\n"
       "  lockstep::ode::cuda::advance<lockstep_source::Body>(launch, shared);\n"
       "}\n";
   return source;

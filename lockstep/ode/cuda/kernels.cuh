@@ -10,7 +10,7 @@ namespace lockstep::ode::cuda {
 template <class Body>
 __global__ void __launch_bounds__(Body::kThreads, Body::kBlocks)
     advance_kernel(const __grid_constant__ Launch<typename Body::T> launch) {
-  extern __shared__ __align__(16) unsigned char advance_shared[];
+  extern __shared__ __align__(128) unsigned char advance_shared[];
   advance<Body>(launch, advance_shared);
 }
 
