@@ -24,7 +24,6 @@
 #include "lockstep/core/random.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
-#include "lockstep/ode/cost_model.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/result_writer.h"
@@ -153,7 +152,6 @@ class Resident {
     row["error"] = reference.error(host_end_states_, n);
     row["steps"] = steps / static_cast<double>(count);
     row["failed"] = failed;
-    row["operations"] = ode::estimate_work(problem_, options, 1).operations;  // a step's, about, in fma
     print(row);
     return failed == 0;
   }

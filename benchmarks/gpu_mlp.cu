@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(cuda::kBlockThreads)
 }
 
 template <class Format, int samples, cuda::WeightPlace place>
-__global__ void __launch_bounds__(cuda::kBlockThreads, 2)
+__global__ void __launch_bounds__(cuda::kBlockThreads, samples == 32 ? 1 : 2)
     evaluate_on_tensor_cores(const __grid_constant__ cuda::TensorLaunch launch) {
   extern __shared__ __align__(16) unsigned char shared[];
   cuda::evaluate_tensor_tiles<Format, samples, place>(launch, shared);
@@ -198,10 +198,13 @@ int main(int argc, char** argv) {
   measure_fma<double, 64>("float64");
   using enum cuda::WeightPlace;
   measure_tensor<cuda::Tf32, 128, global>("tf32");
+  measure_tensor<cuda::Bf16, 32, shared>("bf16");
+  measure_tensor<cuda::Bf16, 16, shared>("bf16");
+  measure_tensor<cuda::Bf16, 32, global>("bf16");
   measure_tensor<cuda::Bf16, 128, shared>("bf16");
   measure_tensor<cuda::Bf16, 128, as_laid_out>("bf16");  // in shared memory, unknown to the compiler
   measure_tensor<cuda::Bf16, 128, global>("bf16");
   measure_tensor<cuda::Bf16, 64, shared>("bf16");
-  measure_tensor<cuda::Fp16, 128, shared>("fp16");
+  measure_tensor<cuda::Fp16, 32, shared>("fp16");
   return all_right ? 0 : 1;
 }

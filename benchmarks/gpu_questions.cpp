@@ -123,13 +123,6 @@ const Json* fastest(const std::vector<const Json*>& rows, double largest_error =
   return best;
 }
 
-// What share of the card's fma a row of ours uses, by its own count of operations.
-void add_share(Answer& answer, const Rows& rows, const Json& row) {
-  const auto peak = rows.peak("fma_peak", "fma_per_s", get<std::string>(row, "precision").value_or("").c_str());
-  const auto operations = get<double>(row, "operations"), steps = get<double>(row, "steps");
-  if (peak && operations && steps) answer["share_of_peak"] = *operations * *steps / per_piece(row) / *peak;
-}
-
 // Beside a row of ours the time in which this card's schedulers can issue its instructions, by what docs/cuda.md ("What
 // the machine code promises") counted in machine code: so many instructions of a warp for each piece. A scheduler
 // issues one a clock, as many as fma of 32 threads in gpu_peak.
@@ -140,10 +133,10 @@ void add_prediction(Answer& answer, const Rows& rows, const Json& row, double in
   answer["predicted_ms"] = predicted * get<double>(row, "size").value_or(1) * 1e3;
   answer["times_predicted"] = per_piece(row) / predicted;
 }
-// A scheduler's for a tile of 128 samples; a warp's for a step of 32 trajectories. sass_test.py notices when the code
-// is no longer what was counted (gpu_instructions.tsv).
-constexpr double kOceanNet = 31300 * 4 / 128.0, kOceanNetBf16 = 3900 * 4 / 128.0;
-constexpr double kTsit5Step = 524 / 32.0, kRk4Step = 60 / 32.0, kNeuralStep = 19680 / 32.0;
+// A scheduler's for a tile of 128 samples; its clocks for the products of 32, at 63 % of their rate; a warp's for a
+// step of 32 trajectories. sass_test.py notices when the code is no longer what was counted (gpu_instructions.tsv).
+constexpr double kOceanNet = 31300 * 4 / 128.0, kOceanNetBf16 = 384 * 4 / 0.63 / 32;
+constexpr double kTsit5Step = 524 / 32.0, kRk4Step = 60 / 32.0, kNeuralStep = 19080 / 32.0;
 
 void ocean_net(const Rows& rows, std::vector<Answer>& answers) {
   const std::string f32 = "32-128-128-31 relu, 1M evaluations on the device, float32";
@@ -207,7 +200,6 @@ void lorenz_adaptive(const Rows& rows, double tolerance, double target_ms, std::
   answer["by"] = get<std::string>(*best, "method").value_or("") + " at " + number(*get<double>(*best, "tolerance"));
   answer["error"] = *get<double>(*best, "error");
   if (!h200) answer["why"] = "the target is gradsolve's on an H200, scaled by the float64 peak";
-  add_share(answer, rows, *best);
   if (is(*best, "method", "tsit5"))
     add_prediction(answer, rows, *best, kTsit5Step * get<double>(*best, "steps").value_or(0));
   for (const Json* peer : rows.peers("lorenz", "float64")) {
@@ -238,7 +230,6 @@ void lorenz_fixed(const Rows& rows, std::vector<Answer>& answers) {
   Answer answer = least == HUGE_VAL ? unanswered(question, target, "no other library ran")
                                     : answered(question, least >= 1, target, least, "times the best other's rate");
   answer["ms"] = per_piece(*row) * 8388608 * 1e3;
-  add_share(answer, rows, *row);
   add_prediction(answer, rows, *row, kRk4Step * get<double>(*row, "steps").value_or(0));
   if (!ratios.is_null()) answer["peers"] = ratios;
   answers.push_back(answer);
@@ -259,7 +250,6 @@ void neural(const Rows& rows, std::vector<Answer>& answers) {
     }
     Answer answer = answered(question + what, *ratio >= least, target, *ratio, "times");
     answer["us_a_trajectory"] = per_piece(*row) * 1e6;
-    add_share(answer, rows, *row);
     add_prediction(answer, rows, *row, kNeuralStep * get<double>(*row, "steps").value_or(0));
     for (const Json* peer : rows.peers("neural", "float32")) {
       if (get<double>(*peer, "tol") == 1e-6)

@@ -8,7 +8,7 @@
 namespace lockstep::benchmarks {
 
 // Each answer: question, verdict ("met", "not met", "not measured"), target, measured, unit, why (what is missing, or
-// how the target was scaled), share_of_peak and peers (their time over ours, by name) where they apply.
+// how the target was scaled), peers (their time over ours, by name) where they apply.
 std::vector<nlohmann::ordered_json> answer_questions(const std::vector<nlohmann::json>& rows);
 
 }  // namespace lockstep::benchmarks

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -122,7 +123,8 @@ void DevicePlan<T>::Lowered::lower_for_tensor_cores(const Mlp& mlp) {
     launch.resident = resident.upload(packed.resident);
     launch.resident_numbers = static_cast<std::int32_t>(packed.resident.size());
     bytes = packed.words.size() * sizeof(std::uint32_t) + packed.resident.size() * sizeof(float);
-    for (const int size : kTensorTiles) {
+    const bool by_warps = fits_warps<Format>(launch.net);
+    for (const int size : by_warps ? std::span<const int>(&kWarpTile, 1) : std::span(kTensorTiles)) {
       TensorLayout layout = tensor_layout<Format>(&launch.net, 1, size, packed.resident.size());
       const int apart = blocks_of(size, layout.shared_bytes(), layout);
       // A multiprocessor wants two blocks, one computing while the other waits, more than it wants the weights in
@@ -232,7 +234,8 @@ std::string DevicePlan<T>::description() const {
                      std::to_string(inputs());
   for (int i = 0; i < lowered_->launch.net.layers; ++i)
     text += "-" + std::to_string(lowered_->launch.net.layer[i].outputs);
-  text += ": a block of " + std::to_string(kBlockThreads) + " threads a tile of ";
+  const bool by_warps = lowered_->sizes.front() <= kMostWarpSamples;
+  text += by_warps ? ": a warp a tile of " : ": a block of " + std::to_string(kBlockThreads) + " threads a tile of ";
   for (std::size_t i = 0; i < lowered_->sizes.size(); ++i)
     text += (i == 0 ? "" : " or ") + std::to_string(lowered_->sizes[i]);
   return text + " samples, " + std::to_string(lowered_->bytes) + " bytes packed";

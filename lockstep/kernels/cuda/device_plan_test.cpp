@@ -159,10 +159,17 @@ TEST_F(DevicePlanTest, keeps_tensor_weights_in_shared_memory_only_beside_a_secon
     evaluate_on(runtime_, plan, std::vector<float>(129 * mlp.inputs()), 129);
     return std::tuple(runtime_.last_mode, runtime_.last_tile, runtime_.last_shared_bytes);
   };
-  // 49,152 bytes of weights, 128 x 272 of values, 288 biases.
+  // Of warps alone 49,152 bytes of weights, 8 x 32 x 160 of outputs on their way, 288 biases.
   EXPECT_EQ(shared_of({32, 128, 128, 31}),
-            std::tuple(EvaluationMode::bf16_shared, 128, std::size_t{49152 + 34816 + 1152}));
-  // 163,840 bytes of weights stay outside; two buffers of 64 x 528, where 128 samples would leave room for one block.
+            std::tuple(EvaluationMode::bf16_shared, 32, std::size_t{49152 + 40960 + 1152}));
+  // 13 layers of 32,768 bytes do not fit.
+  EXPECT_EQ(std::get<0>(shared_of({32, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 31})),
+            EvaluationMode::bf16);
+  // Wider ones go by blocks: 18,432 bytes of weights beside two buffers of 128 x 304; and
+  EXPECT_EQ(shared_of({32, 130, 31}),
+            std::tuple(EvaluationMode::bf16_shared, 128, std::size_t{18432 + 2 * 128 * 304 + 1152}));
+  // 163,840 bytes of weights, which stay outside; two buffers of 64 x 528, where 128 samples would leave room for one
+  // block.
   EXPECT_EQ(shared_of({32, 256, 256, 31}), std::tuple(EvaluationMode::bf16, 64, std::size_t{2 * 64 * 528 + 4 * 544}));
 }
 

@@ -60,6 +60,16 @@ TEST(KernelBarriers, of_the_tensor_kernel_are_needed) {
   });
 }
 
+TEST(KernelBarriers, of_warps_that_take_samples_alone_are_needed) {
+  TensorWeights<Bf16> weights;
+  const BlockNet net = weights.add(normalised_net());
+  // Eight warps, two tiles of 16 each.
+  Samples samples(128);
+  expect_every_barrier_to_be_needed([&] {
+    testing::simulate_tensor(weights, net, samples.inputs(), samples.rows(), {.tile = kWarpTile / 2, .blocks = 1});
+  });
+}
+
 TEST(KernelBarriers, of_the_graph_kernel_are_needed) {
   graph::testing::Builder b;
   const std::size_t x = b.input(kInputs);

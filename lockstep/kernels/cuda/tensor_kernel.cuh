@@ -4,10 +4,9 @@
 #include "lockstep/kernels/cuda/evaluate_kernel.cuh"
 #include "lockstep/kernels/cuda/tensor_launch.h"
 #include "lockstep/kernels/cuda/tensor_net.cuh"
+#include "lockstep/kernels/cuda/tensor_warp_net.cuh"
 
 namespace lockstep::cuda {
-
-LOCKSTEP_DEVICE_CALL float scaled_input(float x, float shift, float scale) { return (x - shift) / scale; }
 
 // A tile of inputs from a view: scaled, rounded, zeros for samples past the last and for inputs up to a whole tile.
 template <class Format, int samples>
@@ -72,14 +71,19 @@ __device__ void load_tensor_inputs(const TensorLaunch& launch, const TensorSpace
 // One block's work: tiles block, block + blocks, ... `shared`: launch.layout.shared_bytes().
 template <class Format, int samples, WeightPlace place>
 __device__ void evaluate_tensor_tiles(const TensorLaunch& launch, unsigned char* shared) {
-  const TensorSpace space = make_tensor_space<place>(launch.layout, shared, launch.resident, launch.fragments);
-  __syncthreads();
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * samples;
-  for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * samples; first < launch.samples; first += stride) {
-    load_tensor_inputs<Format, samples>(launch, space, first);
-    float* const outputs = evaluate_tensor_net<Format, samples>(launch.net, launch.layout, space);
-    store_outputs<float, samples>(launch, space.resident, first, outputs);
-    __syncthreads();  // nobody writes the next inputs while another still reads
+  if constexpr (samples <= kMostWarpSamples) {
+    evaluate_warp_tiles<Format, samples, place>(launch, shared);
+  } else {
+    const TensorSpace space = make_tensor_space<place>(launch.layout, shared, launch.resident, launch.fragments);
+    __syncthreads();
+    const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * samples;
+    for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * samples; first < launch.samples;
+         first += stride) {
+      load_tensor_inputs<Format, samples>(launch, space, first);
+      float* const outputs = evaluate_tensor_net<Format, samples>(launch.net, launch.layout, space);
+      store_outputs<float, samples>(launch, space.resident, first, outputs);
+      __syncthreads();  // nobody writes the next inputs while another still reads
+    }
   }
 }
 

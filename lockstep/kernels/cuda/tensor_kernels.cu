@@ -6,7 +6,7 @@ namespace lockstep::cuda {
 namespace {
 
 template <class Format, int samples, WeightPlace place>
-__global__ void __launch_bounds__(kBlockThreads, 2)
+__global__ void __launch_bounds__(kBlockThreads, samples == 32 ? 1 : 2)
     evaluate_tensor_kernel(const __grid_constant__ TensorLaunch launch) {
   extern __shared__ __align__(16) unsigned char evaluate_shared[];
   evaluate_tensor_tiles<Format, samples, place>(launch, evaluate_shared);
@@ -17,6 +17,9 @@ void add(EvaluationMode mode, std::vector<EvaluateKernel>& kernels) {
   constexpr int large = kTensorTiles[0], small = kTensorTiles[1];
   kernels.push_back({mode, large, reinterpret_cast<const void*>(evaluate_tensor_kernel<Format, large, place>)});
   kernels.push_back({mode, small, reinterpret_cast<const void*>(evaluate_tensor_kernel<Format, small, place>)});
+  if constexpr (Format::kTile == 16)
+    kernels.push_back(
+        {mode, kWarpTile, reinterpret_cast<const void*>(evaluate_tensor_kernel<Format, kWarpTile, place>)});
 }
 
 }  // namespace

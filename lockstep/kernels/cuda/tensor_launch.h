@@ -13,5 +13,6 @@ struct TensorLaunch : EvaluateLaunch<float> {
 };
 
 inline constexpr int kTensorTiles[] = {128, 64};  // samples, largest first
+inline constexpr int kWarpTile = 32;              // of a warp alone
 
 }  // namespace lockstep::cuda

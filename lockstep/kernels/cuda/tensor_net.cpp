@@ -76,6 +76,11 @@ TensorLayout tensor_layout(const BlockNet* nets, int count, int samples, std::si
     for (int l = 0; l < nets[i].layers; ++l)
       if (nets[i].layer[l].inputs > kMostHeldInputs) layout.buffers = 2;
   }
+  if (samples <= kMostWarpSamples) {
+    layout.pitch = kWarpOutputPitch * static_cast<int>(sizeof(float));
+    layout.buffer_bytes = kBlockThreads / 32 * samples * layout.pitch;
+    return layout;
+  }
   layout.pitch = tensor_pitch<Format>(widest);
   layout.buffer_bytes =
       std::max(layout.pitch * samples, outputs * tile_pitch<float>(samples) * static_cast<int>(sizeof(float)));

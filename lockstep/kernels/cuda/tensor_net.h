@@ -19,6 +19,18 @@ inline constexpr int kPairWords = 128;   // 4-byte words of such a pair for one 
 // a second buffer of values.
 inline constexpr int kMostHeldInputs = 128;
 
+// Where a warp takes samples through a net alone (tensor_warp_net.cuh): the most of them, and numbers from one to the
+// next of the net's outputs on their way through shared memory, 32 at a time, so that what half a warp writes lies in
+// different banks.
+inline constexpr int kMostWarpSamples = 32;
+inline constexpr int kWarpOutputPitch = 40;
+
+// Whether warps can: the sums of a product are the fragments of the next one in formats of 16 bits alone.
+template <class Format>
+bool fits_warps(const BlockNet& net) {
+  return Format::kTile == 16 && net.widest <= kMostHeldInputs;
+}
+
 // Nets that one kernel evaluates in turn. The format is a net's for ever: the same arrays mean nothing to another.
 template <class Format>
 struct TensorWeights {

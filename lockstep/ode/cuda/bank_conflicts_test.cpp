@@ -99,6 +99,7 @@ TEST(BankConflicts, of_nets_for_a_batch_on_tensor_cores) {
   expect("tensor_128_tf32", 0, of_tensor_cores<lockstep::cuda::Tf32>(short_net(), 128));
   expect("tensor_64_tf32", 0, of_tensor_cores<lockstep::cuda::Tf32>(wide_net(), 64));
   expect("tensor_128_bf16", 72, of_tensor_cores<lockstep::cuda::Bf16>(short_net(), 128));
+  expect("tensor_32_bf16", 0, of_tensor_cores<lockstep::cuda::Bf16>(short_net(), 32));
   expect("tensor_64_bf16", 36, of_tensor_cores<lockstep::cuda::Bf16>(wide_net(), 64));
 }
 

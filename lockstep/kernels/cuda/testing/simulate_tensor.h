@@ -41,6 +41,10 @@ void simulate_tensor(const TensorWeights<Format>& weights, const BlockNet& net, 
             evaluate_tensor_tiles<Format, samples, WeightPlace::global>(launch, shared);
           }
         };
+        if constexpr (Format::kTile == 16) {
+          if (run.tile == kWarpTile) return evaluate(std::integral_constant<int, kWarpTile>());
+          if (run.tile == kWarpTile / 2) return evaluate(std::integral_constant<int, kWarpTile / 2>());
+        }
         if (run.tile == kTensorTiles[0]) {
           evaluate(std::integral_constant<int, kTensorTiles[0]>());
         } else {

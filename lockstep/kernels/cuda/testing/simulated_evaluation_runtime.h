@@ -119,6 +119,9 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
   static void run_tensor(int tile, unsigned blocks, const TensorLaunch& launch) {
     simulate({.blocks = blocks, .threads = kBlockThreads, .shared_bytes = launch.layout.shared_bytes()},
              [&](unsigned char* shared) {
+               if constexpr (Format::kTile == 16) {
+                 if (tile == kWarpTile) return evaluate_tensor_tiles<Format, kWarpTile, place>(launch, shared);
+               }
                if (tile == kTensorTiles[0]) {
                  evaluate_tensor_tiles<Format, kTensorTiles[0], place>(launch, shared);
                } else {
