@@ -49,7 +49,8 @@ inline constexpr auto kPhase = std::to_array<std::string_view>(
      "final_fraction", "factor",    "every",      "patience",     "improvement", "floor",      "momentum",
      "beta1",          "beta2",     "epsilon",    "weight_decay", "clip_norm",   "clip_value", "target",
      "stop_after",     "batch",     "segment",    "horizon",      "dt",          "history",    "continuity"});
-inline constexpr auto kTraining = std::to_array<std::string_view>({"loss", "phases"});  // beside those of a phase
+inline constexpr auto kTraining =
+    std::to_array<std::string_view>({"loss", "huber_threshold", "phases"});  // beside those of a phase
 inline constexpr auto kOutput = std::to_array<std::string_view>({"file", "overwrite", "checkpoint_every"});
 }  // namespace training_keys
 

@@ -174,6 +174,15 @@ class RegressionTask : public TrainingTask<T> {
     return text;
   }
 
+  // In a unit of its own for each target where there is one, so that none depends on the unit of the data.
+  void set_threshold(ResidualCost& cost) const {
+    cost.delta = file_.huber_threshold;
+    const bool is_normalised = file_.data.normalisation != Normalisation::none || nn::scales_outputs(this->starts_[0]);
+    if (file_.loss != LossKind::mean_huber || !data_.training.sigma.empty() || !is_normalised) return;
+    cost.deltas = train::column_spreads(data_.training.targets, data_.training.target_names.size());
+    for (double& spread : cost.deltas) spread = file_.huber_threshold * (spread > 0 ? spread : 1);
+  }
+
   nn::RegressionLoss<T>& any() { return losses_.begin()->second; }
 
   nn::RegressionLoss<T>& loss_of_batch(std::size_t batch) {
@@ -183,6 +192,7 @@ class RegressionTask : public TrainingTask<T> {
     options.cost.residual = file_.loss == LossKind::mean_absolute ? Residual::absolute
                             : file_.loss == LossKind::mean_huber  ? Residual::huber
                                                                   : Residual::squared;
+    set_threshold(options.cost);
     options.reduction = file_.loss == LossKind::sum_squared ? nn::Reduction::sum : nn::Reduction::mean;
     options.phases = phases();
     options.batch = batch;

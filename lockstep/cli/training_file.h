@@ -108,6 +108,7 @@ struct TrainingFile {
   std::vector<ResetSection> resets;       // likewise
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
+  double huber_threshold = 1;  // of mean_huber: in sigma, else in spreads of normalised targets, else in their unit
   std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases or noisy_phases give
   bool noisy = false;                 // of these, which
   std::optional<double> target;       // of the recommended ones

@@ -100,7 +100,8 @@ void read_lbfgs(const TomlValue& table, train::Phase& phase) {
   static constexpr std::array<std::string_view, 10> kKeys{"name",    "optimiser", "iterations", "target", "stop_after",
                                                           "horizon", "history",   "segment",    "dt",     "continuity"};
   for (const auto& [key, value] : table.table()) {
-    if (key == "loss" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
+    if (key == "loss" || key == "huber_threshold" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end())
+      continue;
     throw value.error(key + " with optimiser = \"lbfgs\"", "one of " + list_text(kKeys),
                       key == "batch" ? "L-BFGS needs the same loss in every iteration: all rows" : "remove this key");
   }
@@ -182,6 +183,15 @@ LossKind loss_of(const TomlValue& value, bool neural_ode) {
   return static_cast<LossKind>(std::find(kLosses.begin(), kLosses.end(), name) - kLosses.begin());
 }
 
+void read_threshold(const TomlValue& value, TrainingFile& training) {
+  if (training.loss != LossKind::mean_huber) {
+    throw value.error("huber_threshold without loss = \"mean_huber\"", "that loss, of which it is",
+                      training.ode ? "remove this key" : "add loss = \"mean_huber\", or remove this key");
+  }
+  training.huber_threshold = value.number();
+  if (!(training.huber_threshold > 0)) throw value.error(value.describe(), "a number greater than 0");
+}
+
 }  // namespace
 
 void read_phases(const TomlValue& file, TrainingFile& training) {
@@ -191,6 +201,7 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
   const bool neural_ode = training.ode.has_value();
   if (table != nullptr) {
     if (const TomlValue* loss = table->find("loss")) training.loss = loss_of(*loss, neural_ode);
+    if (const TomlValue* threshold = table->find("huber_threshold")) read_threshold(*threshold, training);
   }
   const TomlValue* phases = file.find("phase");
   const TomlValue* recommended = table != nullptr ? table->find("phases") : nullptr;
@@ -221,7 +232,7 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
     return;
   }
   if (table != nullptr) {
-    static constexpr std::array<std::string_view, 1> kShared{"loss"};
+    static constexpr std::array<std::string_view, 2> kShared{"loss", "huber_threshold"};
     table->allow_only(kShared);  // the rest stands in the phases
   }
   if (!phases->is_array()) throw phases->error(phases->describe(), "an array of tables: [[phase]]");

@@ -75,6 +75,7 @@ void require_shape(const char* name, const RegressionData& data, std::size_t inp
 ResidualCost cost_in_unit(const FitOptions& options) {
   ResidualCost cost = options.cost;
   cost.delta /= options.residual_unit;
+  for (double& delta : cost.deltas) delta /= options.residual_unit;
   return cost;
 }
 
@@ -270,7 +271,10 @@ double RegressionLoss<T>::validation_loss(std::span<const T> parameters) {
   return loss(validation_, parameters);
 }
 
-double residual_unit(const Model& model) {
+namespace {
+
+// [output], or none.
+std::vector<double> output_scales(const Model& model) {
   std::vector<double> scales;
   if (is_stack(model)) {
     scales = to_mlp(model).output_scaling.scale;
@@ -280,8 +284,16 @@ double residual_unit(const Model& model) {
     const auto* rescale = value < inputs ? nullptr : std::get_if<Rescale>(&graph.nodes[value - inputs].operation);
     if (rescale != nullptr) scales = rescale->scale;
   }
+  return scales;
+}
+
+}  // namespace
+
+bool scales_outputs(const Model& model) { return !output_scales(model).empty(); }
+
+double residual_unit(const Model& model) {
   double largest = 0;
-  for (const double scale : scales) largest = std::max(largest, std::fabs(scale));
+  for (const double scale : output_scales(model)) largest = std::max(largest, std::fabs(scale));
   return train::unit_of(largest);
 }
 

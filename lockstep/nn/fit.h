@@ -44,7 +44,7 @@ enum class Reduction {
 };
 
 struct FitOptions {
-  ResidualCost cost;  // squared residuals
+  ResidualCost cost;  // squared residuals; a delta is in the unit of the targets, or with sigma in units of that
   Reduction reduction = Reduction::mean;
   // Losses are computed of residuals in this unit, a power of two, and told in the data's: see residual_unit(). What
   // RegressionLoss sets as gradient is that of loss / loss_unit().
@@ -70,6 +70,9 @@ struct FitOptions {
 // one near 1. With it the course of a training does not depend on the targets' unit. nn::fit() takes it where
 // options have 1 and data no sigma, in units of which residuals are of about 1 anyway.
 double residual_unit(const Model& model);
+
+// Whether a net scales its outputs, as one of a training with normalised targets does.
+bool scales_outputs(const Model& model);
 
 // The loss of a regression as train::Training wants it, for callers that run the training themselves: to write
 // checkpoints, or losses of their own beside it. T is float or double.

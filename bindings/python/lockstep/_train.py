@@ -156,6 +156,7 @@ def train(
     iterations: Optional[int] = None,
     batch: Optional[int] = None,
     loss: Optional[str] = None,
+    huber_threshold: Optional[float] = None,
     target: Optional[float] = None,
     phases: Union[None, str, Mapping[str, Any], Sequence[Mapping[str, Any]]] = None,
     normalise: Optional[str] = None,
@@ -225,6 +226,12 @@ def train(
         their own, ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides
         about the best net.
     hidden : sequence of int
+    loss : {"mean_squared", "sum_squared", "mean_absolute", "mean_huber"}
+        Of a regression.
+    huber_threshold : float
+        Of ``"mean_huber"``, 1 unless given: a residual of up to this counts as its square, of more as its size. In units
+        of ``sigma`` where that is given; else, with ``normalise`` or a ``start`` whose outputs are scaled, in standard
+        deviations of each target; else in the unit of ``y``, which it then depends on.
         Widths of the hidden layers.
     start : Model or path-like
         A net to go on from, instead of ``hidden``, or its file.
@@ -414,11 +421,11 @@ def train(
         raise of_kind("invalid_argument", "models: found nets without equations, which call them", "models",
                       "nets without equations", "equations that call them", "")
     if listed is None:
-        sections["training"] = {**training, "loss": loss, "phases": phases}
+        sections["training"] = {**training, "loss": loss, "huber_threshold": huber_threshold, "phases": phases}
         if not any(value is not None for value in sections["training"].values()):
             sections["training"]["optimiser"] = "adam"
     else:
-        sections["training"] = {"loss": loss}
+        sections["training"] = {"loss": loss, "huber_threshold": huber_threshold}
         sections["phase"] = listed
     sections["resets"] = _listed_resets(resets)
     sections["method"] = {"name": method, "rtol": rtol, "atol": atol, "dt": dt, "max_step": max_step,

@@ -704,3 +704,31 @@ def test_beside_a_training_file_arguments_override_or_are_refused(tmp_path):
     for name in [*refused, "schedule", "clip_norm"]:
         with pytest.raises(lockstep.Error, match=f"^{name}: found a value beside a training file"):
             lockstep.train(file, **{name: values.get(name, 0.5)})
+
+
+def test_a_huber_threshold_does_not_depend_on_the_unit_of_targets_that_are_normalised():
+    x = np.linspace(-1, 1, 60)
+    y = np.c_[1 + 2 * x, 3 - x] + 0.05 * np.random.default_rng(2).standard_normal((60, 2))
+    y[[7, 31, 40], 0] += 40.0
+    arguments = dict(x=x, hidden=[], optimiser="lbfgs", iterations=200, loss="mean_huber", precision="f64")
+
+    def slopes(unit, **others):
+        net = lockstep.train(y=y * unit, **{**arguments, **others}).model
+        return (net(np.array([1.0])) - net(np.array([-1.0]))) / 2 / unit
+
+    units = np.array([[1.0, 1.0], [1e-3, 1e-3], [1.0, 0.1]])
+    normal = {"normalise": "standard", "huber_threshold": 0.05}
+    # Trainings of other units end where no step lowers the loss, some 1e-8 of it from the least.
+    for unit in units[1:]:
+        np.testing.assert_allclose(slopes(unit, **normal), slopes(units[0], **normal), rtol=1e-5)
+        sigma = {"y0": unit[0], "y1": unit[1]}
+        np.testing.assert_allclose(slopes(unit, sigma=sigma), slopes(units[0], sigma={"y0": 1, "y1": 1}), rtol=1e-5)
+    # Robust: three outliers move the line by some hundredths, and least squares by a tenth and more.
+    assert abs(slopes(units[0], **normal)[0] - 2) < 0.1
+    assert abs(slopes(units[0], normalise="standard", huber_threshold=50.0)[0] - 2) > 0.3
+    # Without either it is in the unit of the targets.
+    assert abs(slopes(units[1])[0] - slopes(units[0])[0]) > 0.3
+    with pytest.raises(lockstep.Error, match="huber_threshold: found huber_threshold without loss"):
+        lockstep.train(y=y, **{**arguments, "loss": "mean_squared"}, huber_threshold=1)
+    with pytest.raises(lockstep.Error, match="huber_threshold: found 0, expected a number greater than 0"):
+        lockstep.train(y=y, **arguments, huber_threshold=0)

@@ -92,7 +92,8 @@ TEST(GraphRegression, is_the_plain_stacks_for_every_residual) {
   for (int turn = 0; turn < 6; ++turn) {
     const Residual residual = std::array{Residual::squared, Residual::absolute, Residual::huber}[turn % 3];
     const Samples<double> samples(3, 2, 43, turn < 3 ? ResidualFactors::none : ResidualFactors::given);
-    const ResidualCost cost{residual, 0.75, {0.5, 2}};
+    ResidualCost cost{residual, 0.75, {0.5, 2}};
+    if (turn == 5) cost.deltas = {0.25, 1.5};
     const Result<double> expected = run<double>(RegressionPlan<double>::compile(mlp, cost), samples);
     const Result<double> found = run<double>(GraphRegressionPlan<double>::compile(stack(mlp), cost), samples);
     EXPECT_NEAR(found.loss, expected.loss, 1e-13 * expected.loss);

@@ -52,20 +52,20 @@ CostAndSlope<T> cost_of(T delta, T r) {
 
 template <class T>
 struct Costs {
-  T delta, scale;
-  std::span<const T> weights;  // [output]
+  T scale;
+  std::span<const T> weights, deltas;  // [output]
 };
 // Of a tile's outputs [output][lane], residuals times `factors` unless that is null; `bars`, the same, becomes the
 // derivative times the scale, zeros from `lanes` on.
 template <class T, Residual kResidual>
 double tile_cost(const Costs<T>& costs, const T* out, const T* targets, const T* factors, std::size_t lanes, T* bars) {
   double loss = 0;
-  for (const T weight : costs.weights) {
-    const T bar_weight = costs.scale * weight;
+  for (std::size_t c = 0; c < costs.weights.size(); ++c) {
+    const T weight = costs.weights[c], bar_weight = costs.scale * weight;
     T each[kTileLanes];
     for (std::size_t lane = 0; lane < kTileLanes; ++lane) {
       const T factor = factors == nullptr ? T(1) : factors[lane];  // times 1 changes no bit
-      const auto [cost, slope] = cost_of<kResidual>(costs.delta, (out[lane] - targets[lane]) * factor);
+      const auto [cost, slope] = cost_of<kResidual>(costs.deltas[c], (out[lane] - targets[lane]) * factor);
       each[lane] = weight * cost;
       bars[lane] = bar_weight * slope * factor;
     }
@@ -95,7 +95,7 @@ struct GraphRegressionPlan<T>::State {
   TrainableGraphPlan<T> plan;
   ResidualCost cost;
   const mlp::Kernels<T>* kernels;                         // that put samples into tiles
-  std::vector<T> weights;                                 // [output]
+  std::vector<T> weights, deltas;                         // [output]
   std::vector<std::vector<T>> sums;                       // [group][parameter]
   std::vector<double> losses;                             // [group]
   std::vector<std::unique_ptr<Workspace<T>>> workspaces;  // [thread], each made by its thread
@@ -139,10 +139,12 @@ GraphRegressionPlan<T> GraphRegressionPlan<T>::compile(const graph::Graph& graph
                                     {},
                                     {},
                                     {},
+                                    {},
                                     nullptr});
   if (state->plan.weights() == 0) refuse_rows("net", "no dense layer", "weights to be trained");
   for (std::size_t c = 0; c < state->plan.outputs(); ++c) {
     state->weights.push_back(static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]));
+    state->deltas.push_back(static_cast<T>(cost.delta_of(c)));
   }
   return GraphRegressionPlan(std::move(state));
 }
@@ -217,7 +219,7 @@ double GraphRegressionPlan<T>::run(const TiledSamples<T>& samples, double scale,
         plan.forward(samples.inputs.data() + tile * inputs() * kTileLanes, values, work.scratch.data());
     const std::size_t place = tile * outputs() * kTileLanes;
     const T* const factors = samples.factors.empty() ? nullptr : samples.factors.data() + place;
-    const double loss = costs_of_tile({static_cast<T>(state.cost.delta), static_cast<T>(scale), state.weights}, out,
+    const double loss = costs_of_tile({static_cast<T>(scale), state.weights, state.deltas}, out,
                                       samples.targets.data() + place, factors, lanes, plan.out_bar(values));
     if (gradient != nullptr) plan.back(values, work.scratch.data());
     return loss;

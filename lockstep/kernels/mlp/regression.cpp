@@ -63,8 +63,14 @@ std::string_view to_string(Residual residual) {
 }
 
 void ResidualCost::validate(std::size_t outputs) const {
-  if (!(delta > 0) || !std::isfinite(delta)) {
-    refuse_regression("loss.delta", number_text(delta), "a finite number above 0",
+  if (!deltas.empty() && deltas.size() != outputs) {
+    refuse_regression("loss.deltas", std::to_string(deltas.size()) + " numbers", std::to_string(outputs),
+                      "give one an output, or none");
+  }
+  for (std::size_t c = 0; c < (deltas.empty() ? 1 : outputs); ++c) {
+    const double each = delta_of(c);
+    if (each > 0 && std::isfinite(each)) continue;
+    refuse_regression(deltas.empty() ? "loss.delta" : "loss.deltas", number_text(each), "a finite number above 0",
                       "use 1, or the size of a usual residual");
   }
   if (!weights.empty() && weights.size() != outputs) {
@@ -84,7 +90,7 @@ struct RegressionPlan<T>::State {
   mlp::ReverseNet<T> net;
   mlp::RegressionCost<T> cost;
   std::size_t chunk_tiles;
-  AlignedBuffer<T> weights, bar_weights;     // [output]
+  AlignedBuffer<T> weights, bar_weights, deltas;  // [output]
   double scale = 0;                          // in bar_weights
   AlignedBuffer<T> gradients;                // [group][parameter, padded]
   AlignedBuffer<double> losses;              // [group][kLossStride], the first of which counts
@@ -153,11 +159,13 @@ RegressionPlan<T> RegressionPlan<T>::compile(const Mlp& mlp, const ResidualCost&
   while (state->chunk_tiles > 1 && state->chunk_tiles * tile_bytes > kChunkBytes) state->chunk_tiles /= 2;
   state->weights = AlignedBuffer<T>(mlp.outputs());
   state->bar_weights = AlignedBuffer<T>(mlp.outputs());
+  state->deltas = AlignedBuffer<T>(mlp.outputs());
   for (std::size_t c = 0; c < mlp.outputs(); ++c) {
     state->weights[c] = static_cast<T>(cost.weights.empty() ? 1.0 : cost.weights[c]);
+    state->deltas[c] = static_cast<T>(cost.delta_of(c));
   }
   if (mlp.parameter_count() <= kMostShared) state->mlp = mlp;
-  state->cost = {cost.residual, static_cast<T>(cost.delta), state->weights.data(), state->bar_weights.data()};
+  state->cost = {cost.residual, state->deltas.data(), state->weights.data(), state->bar_weights.data()};
   return RegressionPlan(std::move(state));
 }
 

@@ -27,8 +27,11 @@ std::string_view to_string(Residual residual);
 
 struct ResidualCost {
   Residual residual = Residual::squared;
-  double delta = 1;             // of huber, > 0
-  std::vector<double> weights;  // [output], not negative; empty: all 1
+  double delta = 1;                  // of huber, > 0
+  std::vector<double> weights = {};  // [output], not negative; empty: all 1
+  std::vector<double> deltas = {};   // [output], each > 0, instead of `delta`; empty: that for all
+
+  double delta_of(std::size_t output) const { return deltas.empty() ? delta : deltas[output]; }
 
   // Throws Error (invalid_argument).
   void validate(std::size_t outputs) const;

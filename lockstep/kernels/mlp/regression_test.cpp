@@ -83,15 +83,16 @@ void expect_same_bits(const Result<T>& a, const Result<T>& b, const std::string&
 }
 
 // Cost and derivative of one residual, in float64.
-double cost_of(const ResidualCost& cost, double r) {
+double cost_of(const ResidualCost& cost, std::size_t c, double r) {
   if (cost.residual == Residual::squared) return r * r;
   if (cost.residual == Residual::absolute) return std::fabs(r);
-  return std::fabs(r) <= cost.delta ? r * r / 2 : cost.delta * (std::fabs(r) - cost.delta / 2);
+  const double delta = cost.delta_of(c);
+  return std::fabs(r) <= delta ? r * r / 2 : delta * (std::fabs(r) - delta / 2);
 }
-double slope_of(const ResidualCost& cost, double r) {
+double slope_of(const ResidualCost& cost, std::size_t c, double r) {
   if (cost.residual == Residual::squared) return 2 * r;
   if (cost.residual == Residual::absolute) return r > 0 ? 1 : r < 0 ? -1 : 0;
-  return std::fabs(r) <= cost.delta ? r : std::copysign(cost.delta, r);
+  return std::fabs(r) <= cost.delta_of(c) ? r : std::copysign(cost.delta_of(c), r);
 }
 
 // Against the tile path with costs written out here. Sums of up to 1,009 x 7 terms, in whatever order, differ by a
@@ -105,6 +106,8 @@ TEST(Regression, is_the_cost_through_the_tile_path_for_every_residual) {
         const Residual residual = std::array{Residual::squared, Residual::absolute, Residual::huber}[turn % 3];
         ResidualCost cost{residual, 0.75, std::vector<double>(mlp.outputs(), 1)};
         cost.weights[0] = 0.5;
+        for (std::size_t c = 0; turn == 5 && c < mlp.outputs(); ++c)
+          cost.deltas.push_back(0.25 + 0.5 * static_cast<double>(c));
         auto plan = RegressionPlan<double>::compile(mlp, cost);
         const std::size_t count = 43;
         const Samples<double> samples(mlp, count, turn < 3 ? ResidualFactors::none : ResidualFactors::given);
@@ -126,8 +129,8 @@ TEST(Regression, is_the_cost_through_the_tile_path_for_every_residual) {
             for (std::size_t c = 0; c < mlp.outputs(); ++c) {
               const double factor = turn < 3 ? 1 : samples.factors(first + lane, c);
               const double r = (out[c * 32 + lane] - samples.targets(first + lane, c)) * factor;
-              loss += cost.weights[c] * cost_of(cost, r) / count;
-              bar[c * 32 + lane] = cost.weights[c] * slope_of(cost, r) * factor / count;
+              loss += cost.weights[c] * cost_of(cost, c, r) / count;
+              bar[c * 32 + lane] = cost.weights[c] * slope_of(cost, c, r) * factor / count;
             }
           }
           trainable.reverse_tile(record.data(), bar.data(), nullptr, bars.data(), lanes, workspace.data());
@@ -247,6 +250,8 @@ TEST(Regression, refuses_what_does_not_fit) {
   const Mlp mlp = test_net({3, 10, 2}, {ActivationKind::tanh});
   EXPECT_THROW(RegressionPlan<float>::compile(mlp, {Residual::huber, 0}), Error);
   EXPECT_THROW(RegressionPlan<float>::compile(mlp, {Residual::squared, 1, {1}}), Error);
+  EXPECT_THROW(RegressionPlan<float>::compile(mlp, {Residual::huber, 1, {}, {1}}), Error);
+  EXPECT_THROW(RegressionPlan<float>::compile(mlp, {Residual::huber, 1, {}, {1, 0}}), Error);
   EXPECT_THROW(RegressionPlan<float>::compile(mlp, {Residual::squared, 1, {1, -1}}), Error);
   auto plan = RegressionPlan<float>::compile(mlp);
   const Samples<float> samples(mlp, 40);

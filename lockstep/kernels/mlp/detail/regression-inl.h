@@ -17,8 +17,9 @@ void tile_cost(const ReverseNet<T>& net, const mlp::RegressionCost<T>& cost, con
     sums[lane] = T(0);
     counts[lane] = lane < lanes ? T(1) : T(0);
   }
-  const auto delta = L::set(cost.delta), zero = L::zero();
+  const auto zero = L::zero();
   for (size_t c = 0; c < packed.outputs(); ++c, y += kTileLanes, target += kTileLanes) {
+    const auto delta = L::set(cost.deltas[c]);
     const auto weight = L::set(cost.weights[c]), bar_weight = L::set(cost.bar_weights[c]);
     const auto scale = L::set(scaled ? packed.output_scale[c] : T(1));
     const auto shift = L::set(scaled ? packed.output_shift[c] : T(0));

@@ -67,7 +67,7 @@ struct ReverseNet;
 template <class T>
 struct RegressionCost {
   Residual residual;
-  T delta;
+  const T* deltas;       // [output] of huber
   const T* weights;      // [output] of the loss
   const T* bar_weights;  // [output] of its derivative: weights times the batch's scale
 };
