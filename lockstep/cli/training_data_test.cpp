@@ -98,11 +98,20 @@ TEST_F(TrainingDataTest, a_column_of_texts_names_the_trajectories) {
   const TrajectoryData split = load_trajectories(file(runs + "validation = 0.34\n"));
   ASSERT_EQ(split.validation.names.size(), 1u);
   EXPECT_EQ(split.validation.name(0), all.names[split.validation.numbers[0]]);
-  // Rows in the order of time: what helps is told, by the name of the run.
-  write("t.csv", "run,t,x\nA12,0,5\nB7,0,7\nA12,1,6\nB7,1,7\n");
+  // Rows in the order of time: those of a run go together, in the order in which runs first appear.
+  write("t.csv", "run,t,x\nB7,0,7\nA12,0,5\nA12,1,6\nB7,1,8\n");
+  const TrajectoryTable mixed = load_trajectories(file(runs)).training;
+  EXPECT_THAT(mixed.names, ElementsAre("B7", "A12"));
+  EXPECT_THAT(mixed.states, ElementsAre(7, 8, 5, 6));
+  // A label that comes back for another experiment is told, by the file's line.
+  write("t.csv", "run,t,x\n1,0,5\n1,1,6\n2,0,7\n2,1,7\n1,0,5\n1,1,6\n");
+  EXPECT_THAT(
+      message_of(runs, true),
+      HasSubstr("t.csv:6: found time 0 after 1 in trajectory 1, expected times that ascend within a trajectory; "
+                "sort its rows by the time, or give another experiment a name of its own"));
+  write("t.csv", "run,t,x\nA12,0,5\nB7,0,7\nB7,1,7\n");
   EXPECT_THAT(message_of(runs, true),
-              HasSubstr("t.csv:2: found a trajectory of 1 point of A12, expected at least 2; sort "
-                        "the rows by run"));
+              HasSubstr("t.csv:2: found a trajectory of 1 point of A12, expected at least 2; leave it out"));
   // So does one of numbers, or of both.
   write("t.csv", "run,t,x\nA12,0,5\nA12,1,6\n7,0,7\n7,3,8\n20240101001,0,1\n20240101001,1,2\n");
   EXPECT_THAT(load_trajectories(file(runs)).training.names, ElementsAre("A12", "7", "20240101001"));

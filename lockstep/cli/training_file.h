@@ -52,7 +52,7 @@ struct DataSection {
   // Of a neural ODE instead: columns of a CSV, or datasets time and state of an HDF5 file.
   std::vector<std::string> states;
   std::string time;
-  std::string trajectory;  // column of a CSV: a new number begins a new trajectory
+  std::string trajectory;  // column of a CSV that says of which one a row is
   std::string where_inputs, where_targets, where_states, where_time, where_trajectory;
   Normalisation normalisation = Normalisation::none;
   double validation = 0;                 // share of rows or trajectories kept from training

@@ -32,7 +32,8 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     std::size_t length = points;
     while (length > 0 && !is_there(length - 1)) --length;
     if (length < 2) {
-      refuse(data.where_states + ", trajectory " + table.name(i), count_text(length) + " points", "at least 2");
+      refuse(data.where_states + ", trajectory " + table.name(i), count_text(length) + " points", "at least 2",
+             "leave it out: what starts at its only point is not compared with anything");
     }
     table.lengths.push_back(length);
     table.times.insert(table.times.end(), times, times + length);
@@ -81,12 +82,16 @@ void require_order(const TrajectoryTable& table, const FirstNumbers& first, cons
                "leave the trajectory out");
       }
       if (point == 0 || time > table.times[row - 1]) continue;
-      refuse(place(times), "time " + number_text(time) + " after " + number_text(table.times[row - 1]),
+      const bool is_named = !table.names.empty();
+      refuse(place(times),
+             "time " + number_text(time) + " after " + number_text(table.times[row - 1]) +
+                 (is_named && !lines.empty() ? " in trajectory " + table.name(i) : ""),
              "times that ascend within a trajectory",
              time == table.times[row - 1]
                  ? "give the mean of what was measured at one time, or each series a trajectory of "
                    "its own, by a column that tells them apart"
-                 : "sort the rows, or name the column that tells trajectories apart");
+             : is_named ? "sort its rows by the time, or give another experiment a name of its own"
+                        : "sort the rows, or name the column that tells trajectories apart");
     }
   }
 }

@@ -732,3 +732,14 @@ def test_a_huber_threshold_does_not_depend_on_the_unit_of_targets_that_are_norma
         lockstep.train(y=y, **{**arguments, "loss": "mean_squared"}, huber_threshold=1)
     with pytest.raises(lockstep.Error, match="huber_threshold: found 0, expected a number greater than 0"):
         lockstep.train(y=y, **arguments, huber_threshold=0)
+
+
+def test_a_label_that_comes_back_is_one_trajectory():
+    """As of a CSV: see TrainingData.a_file_names_its_trajectories."""
+    t, labels = np.array([0.0, 0, 1, 1, 2, 2]), ["b", "a"] * 3
+    u = np.exp(-0.3 * t) * np.where(np.array(labels) == "b", 2, 1)
+    training = lockstep.train(t=t, u=u, trajectory=labels, **DECAY)
+    assert training.trajectories == ["b", "a"] and training.times.shape == (2, 3)
+    with pytest.raises(lockstep.Error, match="trajectory b, point 3: found time 0 after 2, expected times that ascend within a "
+                                             "trajectory; sort its rows by the time, or give another experiment a name"):
+        lockstep.train(t=np.r_[t, 0, 1], u=np.r_[u, 2, 1], trajectory=[*labels, "b", "b"], **DECAY)
