@@ -318,7 +318,7 @@ std::string lines_of(const Trained& trained, Source source) {
   const bool is_judged = !trained.fit.report.empty() || trained.fit.report.worst.empty();
   for (const auto& lines :
        {cli::table_lines(trained.uncertainty), is_judged ? cli::table_lines(trained.fit.report) : failed,
-        cli::fit_notes(trained.fit.report)}) {
+        in_users_words(cli::fit_notes(trained.fit.report), source)}) {
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
   }
   for (const std::string& note : trained.solve_notes) text += (text.empty() ? "note: " : "\nnote: ") + note;

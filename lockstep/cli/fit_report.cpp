@@ -105,10 +105,45 @@ std::string Unexplained::text() const {
   return text + " of the spread";
 }
 
+namespace {
+
+// Of outputs that one number has most of the squares of: where, and what takes its weight away.
+void append_outliers(const FitReport& report, std::vector<std::string>& lines) {
+  constexpr double kMost = 0.5;
+  constexpr std::size_t kFewest = 5;  // of fewer numbers one has much of them anyway
+  constexpr std::size_t kMostNamed = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (const FitReport::Row& row : report.rows) {
+    const train::ColumnErrors& of = row.errors;
+    if (row.data != "training" || of.numbers < kFewest || !(of.rms > 0)) continue;
+    const double share = of.largest / of.rms * (of.largest / of.rms) / static_cast<double>(of.numbers);
+    if (!(share > kMost) || ++count > kMostNamed) continue;
+    text += (count == 1 ? "" : ", ") + row.name + (row.largest_at.empty() ? "" : " at " + row.largest_at) + " has " +
+            percent_text(share) + " of the squares of " + row.name;
+  }
+  if (count == 0) return;
+  lines.push_back("one number has most of the sum of squares: " + text +
+                  "; to take its weight away leave it out (an empty field, NaN), or give it a larger sigma");
+}
+
+}  // namespace
+
 std::vector<std::string> fit_notes(const FitReport& report) {
   const Unexplained found = unexplained(report);
-  if (found.outputs.empty()) return {};
-  return {"the fit explains little of the data, or nothing: " + found.text() + ", where their mean has 100 %"};
+  std::vector<std::string> lines;
+  if (!found.outputs.empty()) {
+    lines.push_back("the fit explains little of the data, or nothing: " + found.text() +
+                    ", where their mean has 100 %");
+  }
+  if (!report.beyond_sigma.empty()) {
+    lines.push_back("the model does not describe the data within the stated sigma: RMS of " +
+                    list_text(std::vector<std::string_view>(report.beyond_sigma.begin(), report.beyond_sigma.end())));
+  }
+  if (lines.empty()) return lines;
+  append_outliers(report, lines);
+  if (report.exact_starts) lines.push_back(kNoisyStarts);
+  return lines;
 }
 
 bool FitReport::has_sigma() const {

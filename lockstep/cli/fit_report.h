@@ -22,6 +22,9 @@ struct FitReport {
   std::vector<Row> rows;
   // "trajectory 3 of the training data (RMS 2.1 % of the spread), 5 of the validation data (3.4 %)"; or empty.
   std::string worst;
+  // Of what the training knows besides, for notes alone; not stored.
+  std::vector<std::string> beyond_sigma;  // "x 12 sigma": RMS over training data of what misses a stated sigma by far
+  bool exact_starts = false;              // trajectories start at measured first points
 
   bool empty() const { return rows.empty(); }
   std::size_t outputs() const;  // of one kind of data
@@ -54,7 +57,14 @@ struct Unexplained {
 };
 Unexplained unexplained(const FitReport& report);
 
-// What to say below the table: nothing of a fit that explains its data.
+// From this many standard deviations on, those stated of the measurements, a fit does not describe the data.
+inline constexpr double kBeyondSigma = 3;
+
+// What helps where a fit is bad and first points were taken to be exact.
+inline constexpr const char* kNoisyStarts = "first points taken to be exact: phases = \"noisy\" trains them";
+
+// What to say below the table: nothing of a fit that explains its data. Of a bad one what may have made it so: single
+// numbers, first points.
 std::vector<std::string> fit_notes(const FitReport& report);
 
 }  // namespace lockstep::cli

@@ -77,6 +77,33 @@ TEST(FitReport, what_explains_little_is_named_below_it) {
   EXPECT_THAT(fit_notes({}), testing::IsEmpty());
 }
 
+TEST(FitReport, a_number_that_has_most_of_the_squares_is_named_below_a_bad_fit) {
+  // Ten errors of which one is 9 and the others 3.1: less than half of the squares; beside 2.9 more.
+  const auto with = [](double rms, double spread) {
+    return FitReport{
+        .rows =
+            {{"training", "x", "", {.rms = rms, .largest = 9, .spread = spread, .numbers = 10}, "trajectory b, t = 2"}},
+        .worst = {}};
+  };
+  EXPECT_EQ(fit_notes(with(std::sqrt((81 + 9 * 3.1 * 3.1) / 10), 1)).size(), 1u);
+  const std::vector<std::string> notes = fit_notes(with(std::sqrt((81 + 9 * 2.9 * 2.9) / 10), 1));
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_EQ(notes[1],
+            "one number has most of the sum of squares: x at trajectory b, t = 2 has 52 % of the squares of x; to take "
+            "its weight away leave it out (an empty field, NaN), or give it a larger sigma");
+  EXPECT_THAT(fit_notes(with(3, 100)), testing::IsEmpty());  // of a good fit nothing is said
+}
+
+TEST(FitReport, a_bad_fit_from_measured_first_points_has_a_remedy) {
+  FitReport report{.rows = {row("training", "x", 1, 10)}, .worst = {}};
+  report.exact_starts = true;
+  EXPECT_THAT(fit_notes(report), testing::IsEmpty());
+  report.beyond_sigma = {"x 12 sigma"};
+  EXPECT_THAT(fit_notes(report),
+              ElementsAre("the model does not describe the data within the stated sigma: RMS of x 12 sigma",
+                          "first points taken to be exact: phases = \"noisy\" trains them"));
+}
+
 TEST(FitReport, of_many_outputs_the_worst_are_shown) {
   FitReport report;
   for (int i = 0; i < 40; ++i) report.rows.push_back(row("training", "y" + std::to_string(i), i % 20, 100));

@@ -30,6 +30,8 @@ struct SigmaSection {
   bool one_by_one() const;  // each measurement has its own
   // Who has a number for each measurement knows its size; of one for all states the ratios count.
   ode::ErrorSize error_size() const;
+  // Unless absolute_sigma = false says that they are ratios alone.
+  bool may_tell_sizes() const { return !empty() && given_size != ode::ErrorSize::from_fit; }
   // One for each of `names`, in their order. Throws Error naming what lacks one, or is none of them.
   std::vector<Of> of(const std::vector<std::string>& names) const;
 };

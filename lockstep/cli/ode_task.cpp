@@ -128,6 +128,10 @@ class OdeTask : public TrainingTask<T> {
     }
     Judgement judgement = judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
     unresolved_note_ = judgement.unresolved
+    judgement.report.beyond_sigma = beyond_sigma(judgement.report);
+    // The report on the parameters says so of its own accord.
+    const StartsOf starts = starts_of_solves();
+    judgement.report.exact_starts = trained_.empty() && (starts == StartsOf::data || starts == StartsOf::data_and_file);
                            ? "training goes by slopes that are wrong: " +
                                  unresolved_text(*judgement.unresolved,
                                                  data_.training.name(judgement.unresolved->trajectory), file_.options)
@@ -151,13 +155,10 @@ class OdeTask : public TrainingTask<T> {
     report.jumps_at_states = untrained_->jumps_at_states();
     const bool frees = phases_.back().continuity.has_value();
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
-    const std::size_t given = given_.trained ? given_.trained->components.size() : 0;
-    report.starts = given == rhs_->components() ? StartsOf::file  // and nothing is left to be freed
-                    : frees                     ? StartsOf::fit
-                    : given == 0                ? StartsOf::data
-                                                : StartsOf::data_and_file;
+    report.starts = starts_of_solves();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
+    report.implied_errors = file_.data.sigma.may_tell_sizes() && !report.stated_errors;
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
     try {
       report.found =
@@ -249,6 +250,46 @@ class OdeTask : public TrainingTask<T> {
   // A start that is not finite is named as the file names it.
   template <class Call>
   auto with_named_starts(const Call& call) const {
+  // Of states that are called otherwise than the components that they are, by their places.
+  std::optional<std::string> renamed_note() const {
+    constexpr std::size_t kMostNamed = 6;
+    std::vector<std::string> components;
+    if (equations_) {
+      const auto& all = equations_->system.equations;
+      std::ranges::transform(all, std::back_inserter(components), &nn::Equation::name);
+    } else if (file_.ode->system) {
+      components = system_of(*file_.ode).components;
+    }
+    const std::vector<std::string>& names = data_.training.component_names;
+    std::string text;
+    std::size_t count = 0;
+    for (std::size_t c = 0; c < std::min(components.size(), names.size()); ++c) {
+      if (names[c] == components[c] || ++count > kMostNamed) continue;
+      text += (count == 1 ? "" : ", ") + names[c] + " is " + components[c];
+    }
+    if (count == 0) return std::nullopt;
+    return "states are components by their places: " + text +
+           (count > kMostNamed ? ", and " + count_text(count - kMostNamed) + " more" : "");
+  }
+  StartsOf starts_of_solves() const {
+    const std::size_t given = given_.trained ? given_.trained->components.size() : 0;
+    if (given == rhs_->components()) return StartsOf::file;  // and nothing is left to be freed
+    if (phases_.back().continuity) return StartsOf::fit;
+    return given == 0 ? StartsOf::data : StartsOf::data_and_file;
+  }
+  std::vector<std::string> beyond_sigma(const FitReport& report) const {
+    std::vector<std::string> beyond;
+    if (!file_.data.sigma.may_tell_sizes()) return beyond;
+    for (std::size_t c = 0; c < data_.training.component_names.size() && c < report.rows.size(); ++c) {
+      const train::ColumnErrors& of = report.rows[c].errors;  // the training data's come first
+      const double in_sigma = of.in_sigma                  ? *of.in_sigma
+                              : component_weights_.empty() ? 0
+                                                           : of.rms * std::sqrt(component_weights_[c]);
+      if (of.numbers > 0 && in_sigma > kBeyondSigma)
+        beyond.push_back(report.rows[c].name + " " + rounded_text(in_sigma, 3) + " sigma");
+    }
+    return beyond;
+  }
     try {
       return call();
     } catch (const ode::StartsNotFinite& error) {

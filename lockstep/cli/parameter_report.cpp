@@ -70,19 +70,42 @@ double normal_of(double reduced_chi_square, double freedom) {
   return (std::cbrt(reduced_chi_square) - (1 - variance)) / std::sqrt(variance);
 }
 
+bool starts_are_exact(const ParameterReport& report) {
+  return report.starts == StartsOf::data || report.starts == StartsOf::data_and_file;
+}
+
+// Behind a line on a bad fit.
+std::string noisy_text(const ParameterReport& report) {
+  return starts_are_exact(report) ? std::string("; ") + kNoisyStarts : std::string();
+}
+
 // Where what the fit leaves is not what sigma says of the measurements.
-void append_misfit(const ode::ParameterUncertainty& found, std::vector<std::string>& lines) {
+void append_misfit(const ParameterReport& report, std::vector<std::string>& lines) {
   constexpr double kUnlikely = 3;  // deviations: one fit of 700
+  const ode::ParameterUncertainty& found = report.found;
+  const std::string by = "by " + rounded_text(found.deviation, 3) + " times what sigma says: ";
+  const bool is_far = found.deviation > kBeyondSigma;
+  if (!report.stated_errors) {
+    if (!is_far) return;
+    lines.push_back("the fit misses the data " + by +
+                    "the model does not describe them within the stated sigma, and errors and intervals assume that it "
+                    "does; where sigma tells ratios alone, say so: absolute_sigma = false" +
+                    noisy_text(report));
+    return;
+  }
   const double normal =
       normal_of(found.deviation * found.deviation, static_cast<double>(found.numbers - found.unknowns));
   if (std::abs(normal) < kUnlikely) return;
-  const std::string factor = rounded_text(found.deviation, 3);
-  lines.push_back(normal > 0 ? "the fit misses the data by " + factor +
-                                   " times what sigma says: the model lacks something, or sigma is too small; "
-                                   "absolute_sigma = false takes the size of the errors from the fit"
-                             : "the data lie nearer to the fit than sigma says, by a factor of " + factor +
-                                   ": sigma may be too large; absolute_sigma = false takes the size of the errors "
-                                   "from the fit");
+  lines.push_back(
+      normal > 0
+          ? "the fit misses the data " + by +
+                (is_far ? "the model does not describe them within the stated sigma, and errors and "
+                          "intervals assume that it does: it lacks something"
+                        : "the model lacks something") +
+                ", or sigma is too small; absolute_sigma = false takes the size of the errors from the fit" +
+                noisy_text(report)
+          : "the data lie nearer to the fit than sigma says, by a factor of " + rounded_text(found.deviation, 3) +
+                ": sigma may be too large; absolute_sigma = false takes the size of the errors from the fit");
 }
 
 std::size_t places(const std::string& text) {
@@ -95,9 +118,9 @@ std::string starts_text(StartsOf starts, Nets nets) {
   const std::string weights = let_go ? ", weights of nets among them" : "";
   switch (starts) {
     case StartsOf::data:
-      return weights + "; first points taken to be exact: phases = \"noisy\" trains them";
+      return weights + "; " + kNoisyStarts;
     case StartsOf::data_and_file:
-      return weights + "; other first points taken to be exact: phases = \"noisy\" trains them";
+      return weights + "; other " + kNoisyStarts;
     case StartsOf::file:
       return weights;
     case StartsOf::fit:
@@ -151,7 +174,7 @@ void presuppose_fit(ParameterReport& report, const FitReport& fit) {
   }
   report.found = {};
   report.refused = "they and intervals presuppose a fit, and this one explains little of the data, or nothing (" +
-                   found.text() + "); start elsewhere, train for longer or change the model";
+                   found.text() + "); start elsewhere, train for longer or change the model" + noisy_text(report);
 }
 
 std::vector<std::string> note_lines(const ParameterReport& report, Notes which) {
@@ -181,7 +204,7 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
   }
   if (!report.unexplained.empty()) {
     lines.push_back("the fit explains little of some data, or nothing (" + report.unexplained +
-                    "): errors and intervals presuppose one that does");
+                    "): errors and intervals presuppose one that does" + noisy_text(report));
   }
   if (!has_errors(report)) return lines;
   const std::size_t count = report.names.size();
@@ -197,7 +220,7 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
     lines.push_back(report.names[i] + " is at its bound, and the data would have it " + (low ? "below" : "above") +
                     ": the errors of the others hold with it there");
   }
-  if (report.stated_errors) append_misfit(found, lines);
+  if (report.stated_errors || report.implied_errors) append_misfit(report, lines);
   if (found.nets == Nets::as_trained) {
     lines.push_back(
         "errors and intervals are given the nets as they were trained, and not ones of the truth: what a net can take "

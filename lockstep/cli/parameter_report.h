@@ -25,6 +25,7 @@ struct ParameterReport {
   bool jumps_at_states = false;     // the right-hand side does, which derivatives do not see either
   StartsOf starts = StartsOf::fit;
   bool stated_errors = false;  // sigma is the size of measurement errors, not their ratio
+  bool implied_errors = false;  // sigma is given, and nothing says which of the two it is
 };
 
 inline constexpr const char* kParametersKey = "training_parameters";             // in a model's metadata

@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
+using ::testing::IsEmpty;
 ParameterReport two() {
   ParameterReport report;
   report.names = {"a", "rate"};
@@ -53,6 +54,31 @@ TEST(ParameterReport, says_what_its_figures_hold_for) {
 }
 
 TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
+TEST(ParameterReport, says_so_where_a_fit_misses_the_data_by_far_more_than_a_stated_sigma) {
+  ParameterReport report = two();  // by 4.93
+  EXPECT_THAT(note_lines(report, Notes::harms), IsEmpty());
+  report.implied_errors = true;
+  EXPECT_THAT(note_lines(report, Notes::harms),
+              ElementsAre("the fit misses the data by 4.93 times what sigma says: the model does not describe them "
+                          "within the stated sigma, and errors and intervals assume that it does; where sigma tells "
+                          "ratios alone, say so: absolute_sigma = false"));
+  report.starts = StartsOf::data;
+  EXPECT_THAT(note_lines(report, Notes::harms), ElementsAre(HasSubstr("; first points taken to be exact: phases =")));
+  report.found.deviation = 2.9;  // sigma is a guess by many who give it without absolute_sigma
+  EXPECT_THAT(note_lines(report, Notes::harms), IsEmpty());
+  report.implied_errors = false;
+  report.stated_errors = true;
+  EXPECT_THAT(note_lines(report, Notes::harms),
+              ElementsAre("the fit misses the data by 2.9 times what sigma says: the model lacks something, or sigma "
+                          "is too small; absolute_sigma = false takes the size of the errors from the fit; first "
+                          "points taken to be exact: phases = \"noisy\" trains them"));
+  report.starts = StartsOf::fit;
+  report.found.deviation = 4.9312;
+  EXPECT_THAT(note_lines(report, Notes::harms),
+              ElementsAre(HasSubstr("within the stated sigma, and errors and intervals assume that it does: it lacks "
+                                    "something, or sigma is too small")));
+}
+
   ParameterReport report = two();
   report.found.undetermined = {{0.48119903, 1234.5}};
   report.found.standard_errors.assign(2, std::nan(""));
@@ -111,6 +137,10 @@ TEST(ParameterReport, without_a_fit_there_are_no_errors) {
                   "data, or nothing (RMS of x 142 %, v 627 % of the spread); start elsewhere, train for longer or "
                   "change the model"));
   std::map<std::string, std::string> metadata;
+  ParameterReport exact = two();
+  exact.starts = StartsOf::data_and_file;
+  presuppose_fit(exact, fit(1.42, 6.27));
+  EXPECT_THAT(note_lines(exact), ElementsAre(HasSubstr("; first points taken to be exact: phases = \"noisy\" trains")));
   store(report, metadata);
   EXPECT_FALSE(metadata.contains(kParametersKey));
 }

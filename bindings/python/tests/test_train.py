@@ -743,3 +743,29 @@ def test_a_label_that_comes_back_is_one_trajectory():
     with pytest.raises(lockstep.Error, match="trajectory b, point 3: found time 0 after 2, expected times that ascend within a "
                                              "trajectory; sort its rows by the time, or give another experiment a name"):
         lockstep.train(t=np.r_[t, 0, 1], u=np.r_[u, 2, 1], trajectory=[*labels, "b", "b"], **DECAY)
+
+
+def test_a_bad_fit_from_a_noisy_first_point_names_it():
+    t = np.linspace(0, 10, 21)
+    u = 2 + np.sin(t)
+    u[0] = 12.0
+    lost = lockstep.train(t=t, u=u, equations={"x": "k * cos(t)"}, parameters={"k": {"start": 0.8}}, precision="f64")
+    hint = 'first points taken to be exact: phases="noisy" trains them'
+    assert any("explains little" in note and hint in note for note in lost.notes), lost.notes
+    noisy = lockstep.train(t=t, u=u, equations={"x": "k * cos(t)"}, parameters={"k": {"start": 0.8}}, precision="f64",
+                           phases="noisy")
+    assert not any(hint in note for note in noisy.notes)
+    far = lockstep.train(t=t, u=2 + np.sin(t) + 0.3 * np.cos(7 * t), sigma=0.01, equations={"x": "k * cos(t)"},
+                         parameters={"k": {"start": 0.8}}, precision="f64")
+    assert any("within the stated sigma" in note and hint in note for note in far.notes), far.notes
+    ratios = lockstep.train(t=t, u=2 + np.sin(t) + 0.3 * np.cos(7 * t), sigma=0.01, equations={"x": "k * cos(t)"},
+                            parameters={"k": {"start": 0.8}}, precision="f64", absolute_sigma=False)
+    assert not any("sigma" in note for note in ratios.notes), ratios.notes
+
+
+def test_a_number_that_has_most_of_the_squares_is_named():
+    t = np.linspace(0, 4, 17)
+    u = np.exp(-t)
+    u[11] = 60.0
+    with pytest.warns(UserWarning, match=r"one number has most of the sum of squares: x at t = 2.75 has \d+ % of the "):
+        lockstep.train(t=t, u=u, **DECAY)
