@@ -444,6 +444,12 @@ class TrainTest(ToolTest):
         self.assertEqual([path.name for path in self.folder.iterdir() if path.name.startswith(".")], [])
         self.succeed("train", "spiral.toml", "-q", "--output", "runs")  # runs.h5 beside it
 
+    def test_a_folder_that_is_missing_is_told_before_training(self):
+        before = sorted(path.name for path in self.folder.iterdir())
+        self.fail_with("--output: found no folder nowhere, expected an existing folder; create it first",
+                       "train", "train.toml", "--output", "nowhere/net")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), before)
+
     def test_an_existing_output_is_replaced_where_that_is_asked_for(self):
         self.succeed("train", "spiral.toml", "-q")
         self.succeed("train", "spiral.toml", "-q", "--overwrite")

@@ -56,7 +56,12 @@ std::vector<Read> files_read(const TrainingFile& file) {
 }  // namespace
 
 void require_output_name(const TrainingFile& file) {
-  const std::filesystem::path name = file.output.stem.filename();
+  const std::filesystem::path name = file.output.stem.filename(), folder = file.output.stem.parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    throw Error(ErrorKind::file, {file.output.where, "no folder " + folder.string(), "an existing folder",
+                                  "create it first, or choose another name"});
+  }
   if (!name.empty() && name != "." && name != "..") return;
   throw Error(ErrorKind::invalid_argument,
               {file.output.where, '"' + file.output.stem.string() + "\", a folder", "how the names of the files begin",
