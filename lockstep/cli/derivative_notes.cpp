@@ -27,6 +27,13 @@ std::string unresolved_text(const ode::UnresolvedDerivatives& of, const std::str
          (fixed ? "dt" : "max_step") + " = " + rounded_text(of.stable_step, 2) + ", or the method rodas5p";
 }
 
+std::string unstable_text(const ode::Options& options) {
+  const bool fixed = options.control == ode::StepControl::fixed;
+  const std::string stiff = options.method == "rodas5p" ? "" : "the method rodas5p where rates differ much, else ";
+  return "the steps of these solves are unstable for derivatives; take " + stiff + "shorter steps, by a smaller " +
+         (fixed ? "dt" : "rtol or a max_step");
+}
+
 std::vector<std::string> derivative_notes(const ode::StateFunction& rhs, const std::vector<std::string>& parameters) {
   std::vector<std::string> notes;
   if (rhs.jumps_at_states()) notes.push_back(state_jump_text("behind one they are wrong"));

@@ -22,4 +22,7 @@ std::string unresolved_text(const ode::UnresolvedDerivatives& of, const std::str
 // Notes on derivatives by initial states and parameters; `parameters` are the names of the right-hand side's.
 std::vector<std::string> derivative_notes(const ode::StateFunction& rhs, const std::vector<std::string>& parameters);
 
+// Why there are no standard errors, and what to do.
+std::string unstable_text(const ode::Options& options);
+
 }  // namespace lockstep::cli

@@ -170,7 +170,7 @@ class OdeTask : public TrainingTask<T> {
                                       .resets = resets_.untrained,
                                       .nets = ode::UncertaintyOptions::Nets::let_go},
                                      control_);
-      if (report.found.unresolved) report.refused = "the steps of these solves are unstable for derivatives";
+      if (report.found.unresolved) report.refused = unstable_text(file_.options);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) throw;
       report.refused = error.what();

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lockstep/cli/derivative_notes.h"
 #include "lockstep/cli/trained_values.h"
 
 namespace lockstep::cli {
@@ -14,8 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-
 using ::testing::IsEmpty;
+
 ParameterReport two() {
   ParameterReport report;
   report.names = {"a", "rate"};
@@ -53,7 +54,6 @@ TEST(ParameterReport, says_what_its_figures_hold_for) {
                   "away"));
 }
 
-TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
 TEST(ParameterReport, says_so_where_a_fit_misses_the_data_by_far_more_than_a_stated_sigma) {
   ParameterReport report = two();  // by 4.93
   EXPECT_THAT(note_lines(report, Notes::harms), IsEmpty());
@@ -79,6 +79,7 @@ TEST(ParameterReport, says_so_where_a_fit_misses_the_data_by_far_more_than_a_sta
                                     "something, or sigma is too small")));
 }
 
+TEST(ParameterReport, says_what_is_not_determined_and_prints_no_errors) {
   ParameterReport report = two();
   report.found.undetermined = {{0.48119903, 1234.5}};
   report.found.standard_errors.assign(2, std::nan(""));
@@ -136,13 +137,21 @@ TEST(ParameterReport, without_a_fit_there_are_no_errors) {
       ElementsAre("no standard errors: they and intervals presuppose a fit, and this one explains little of the "
                   "data, or nothing (RMS of x 142 %, v 627 % of the spread); start elsewhere, train for longer or "
                   "change the model"));
-  std::map<std::string, std::string> metadata;
   ParameterReport exact = two();
   exact.starts = StartsOf::data_and_file;
   presuppose_fit(exact, fit(1.42, 6.27));
   EXPECT_THAT(note_lines(exact), ElementsAre(HasSubstr("; first points taken to be exact: phases = \"noisy\" trains")));
+  std::map<std::string, std::string> metadata;
   store(report, metadata);
   EXPECT_FALSE(metadata.contains(kParametersKey));
+}
+
+TEST(ParameterReport, unstable_steps_come_with_what_to_do) {
+  EXPECT_EQ(unstable_text({}),
+            "the steps of these solves are unstable for derivatives; take the method rodas5p where "
+            "rates differ much, else shorter steps, by a smaller rtol or a max_step");
+  EXPECT_THAT(unstable_text({.method = "rodas5p"}), HasSubstr("take shorter steps"));
+  EXPECT_THAT(unstable_text({.control = ode::StepControl::fixed}), HasSubstr("by a smaller dt"));
 }
 
 TEST(ParameterReport, is_stored_as_a_table_and_as_notes) {
