@@ -253,6 +253,19 @@ TEST_F(FunctionTables, notes_tell_of_times_that_a_table_does_not_know) {
   EXPECT_THAT(notes("linear"), ElementsAre("rain knows times from 0 to 200, and is asked for 0 to 250: beyond its ends "
                                            "a table keeps the value there"));
   EXPECT_THAT(notes("previous"), IsEmpty());
+  const auto steps = [](const std::string& values, const std::string& call) {
+    return set_up_in("[rhs]\ntables = { rain = { at = [0, 10, 20], values = " + values +
+                     ", interpolation = \"previous\" } }\nequations = { x = \"" + call +
+                     "\" }\n[ensemble]\ninitial_state = [1]\n[time]\nspan = [0, 31]\n")
+        .notes;
+  };
+  // Its last value for longer than any step: what was measured ended earlier than the span.
+  EXPECT_THAT(steps("[0, 5, 1]", "rain(t)"),
+              ElementsAre("rain has its last knot at 20, and is asked for times to 31: a table of steps keeps its last "
+                          "value, for longer than any step of it here"));
+  EXPECT_THAT(steps("[0, 5, 0]", "rain(t)"), IsEmpty());  // as behind the last dose
+  EXPECT_THAT(steps("[0, 5, 1]", "rain(t / 2)"), IsEmpty());
+  EXPECT_THAT(steps("[0, 5, 1]", "rain(t * 2)"), ElementsAre(HasSubstr("rain(t * 2) has its last knot at 10, and")));
 }
 
 // x' = rain(t), where rain jumps from 0 to 1 at t = 1: nothing has fallen at the end.

@@ -8,6 +8,11 @@
 namespace lockstep::cli {
 
 void add_time_note(const nn::KnownTimes& known, double least, double most, std::vector<std::string>& notes) {
+  const auto& last = known.last_step;
+  if (last && most - last->time > last->longest) {
+    notes.push_back(known.name + " has its last knot at " + number_text(last->time) + ", and is asked for times to " +
+                    number_text(most) + ": a table of steps keeps its last value, for longer than any step of it here");
+  }
   if (least >= known.minimum && most <= known.maximum) return;
   notes.push_back(
       known.name + " knows times from " + number_text(known.minimum) + " to " + number_text(known.maximum) +

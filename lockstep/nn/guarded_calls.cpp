@@ -223,10 +223,23 @@ Feature at_times(Feature feature, const TimeLine& line) {
   return feature;
 }
 
-void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature,
-               const Interpolate* table) {
+std::optional<KnownTimes::LastStep> last_step(const Interpolate& table, const TimeLine& line) {
+  const std::vector<double>& knots = table.knots;
+  if (table.powers() != 1 || knots.size() < 2 || !(line.slope > 0)) return std::nullopt;
+  double longest = 0;
+  bool is_zero = true;
+  for (std::size_t i = 1; i < knots.size(); ++i) longest = std::max(longest, knots[i] - knots[i - 1]);
+  for (std::size_t j = 1; j <= table.outputs; ++j) is_zero = is_zero && table.coefficients[j * knots.size() - 1] == 0;
+  if (is_zero) return std::nullopt;
+  return KnownTimes::LastStep{(knots.back() - line.shift) / line.slope, longest / line.slope};
+}
+
+// `line`: what a table reads of the time.
+void note_time(std::vector<KnownTimes>& times, const std::string& net, const Feature& feature, const Interpolate* table,
+               const TimeLine& line = {1, 0}) {
   if (std::ranges::find(times, net, &KnownTimes::name) != times.end()) return;  // all its calls read the same
-  times.push_back({net, feature.minimum, feature.maximum, table != nullptr});
+  times.push_back({net, feature.minimum, feature.maximum, table != nullptr,
+                   table == nullptr ? std::nullopt : last_step(*table, line)});
 }
 
 // An input that no input of the model tells of, and the nets or tables that read it.
@@ -289,7 +302,7 @@ void narrow(const Calls& calls, const Model& model, Watch watch, const Sources& 
           if (table != nullptr && time_is_apart && reads_at_times(model, port.value, of_time)) {
             const std::optional<TimeLine>& line = of_time.at(port.value).line;
             if (is_multiple(line))
-              note_time(watched.times, net + "(" + feature.name + ")", at_times(feature, *line), table);
+              note_time(watched.times, net + "(" + feature.name + ")", at_times(feature, *line), table, *line);
             continue;
           }
           note_other(others, range, "input " + texts[std::min(argument, texts.size() - 1)], net);

@@ -2,6 +2,7 @@
 // them, and calls that see the nearest point of their range.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ struct KnownTimes {
   std::string name;  // "wind"; of a multiple "wind(t * 24)"
   double minimum, maximum;
   bool is_table = false;
+  // Of a table of steps, which keeps its last value: where that begins, and how long its steps are at most. Not where
+  // that value is 0, as behind the last of several doses.
+  struct LastStep {
+    double time, longest;
+  };
+  std::optional<LastStep> last_step = {};
 };
 
 // What a model's inputs alone can tell of the calls.
