@@ -221,17 +221,18 @@ def train(
     trajectory : array or table column
         [row]: of several trajectories in one ``t`` [row] and ``u`` [row, component], which each row is of: numbers or
         text. They are taken in the order in which they first appear, their rows as they follow each other.
-    validation : float, or (x, y)
-        The share of samples or trajectories to keep from training, drawn by ``seed``; or, for a regression, samples of
+    validation : float, (x, y), or list
+        The share of samples or trajectories to keep from training, drawn by ``seed``; of trajectories those to keep, a
+        list of what ``trajectory`` calls them, without it of their numbers from 0; or, for a regression, samples of
         their own, ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides
         about the best net.
-    hidden : sequence of int
     loss : {"mean_squared", "sum_squared", "mean_absolute", "mean_huber"}
         Of a regression.
     huber_threshold : float
         Of ``"mean_huber"``, 1 unless given: a residual of up to this counts as its square, of more as its size. In units
         of ``sigma`` where that is given; else, with ``normalise`` or a ``start`` whose outputs are scaled, in standard
         deviations of each target; else in the unit of ``y``, which it then depends on.
+    hidden : sequence of int
         Widths of the hidden layers.
     start : Model or path-like
         A net to go on from, instead of ``hidden``, or its file.
@@ -317,9 +318,9 @@ def train(
             raise of_kind("type", f"file: found {type(file).__name__}, expected the path of a training file, *.toml",
                           "file", type(file).__name__, "the path of a training file, *.toml", "")
         _refuse_beside_a_file(given)
-        beside = {"seed": seed, "threads": threads, "output": None if output is None else os.fspath(output),
-                  "overwrite": overwrite or None}
-        return _run("", os.fspath(file), [], [], None, None, [], [], [], progress, beside)
+        overrides = {"seed": seed, "threads": threads, "output": None if output is None else os.fspath(output),
+                     "overwrite": overwrite or None}
+        return _run("", os.fspath(file), [], [], None, None, [], [], [], progress, overrides)
 
     regression = x is not None or y is not None
     if regression == (t is not None or u is not None) or (x is None) != (y is None) or (t is None) != (u is None):
@@ -335,8 +336,10 @@ def train(
     for_all = _number("sigma", sigma)
     by_name = isinstance(sigma, Mapping) or for_all is not None
     one_by_one = sigma is not None and not by_name
-    own_rows = isinstance(validation, (tuple, list))
-    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": None if own_rows else validation,
+    labels = _labels(validation) if not regression else None
+    own_rows = labels is None and isinstance(validation, (tuple, list))
+    data: dict[str, Any] = {"file": "arrays", "normalise": normalise,
+                            "validation": None if own_rows else validation if labels is None else labels,
                             "units": None if units is None else dict(units),
                             "sigma": dict(sigma) if isinstance(sigma, Mapping) else "sigma" if one_by_one else None,
                             "absolute_sigma": absolute_sigma, "missing": missing,
@@ -353,7 +356,8 @@ def train(
         validating = held_apart(validation, arrays, inputs, targets) if own_rows else []
     else:
         if own_rows:
-            raise refused("validation", "rows of their own beside trajectories", "the share of them to keep, 0.2")
+            raise refused("validation", "rows of their own beside trajectories",
+                          "the share of them to keep, 0.2, or a list of what they are called")
         known = (states if states is not None else list(texts) if texts is not None
                  else _lockstep.systems().get(system, {}).get("components") if isinstance(system, str) else None)
         arrays, states = trajectories(t, u, errors_of_each, trajectory, known, states, start, starts or ())
@@ -485,6 +489,15 @@ def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict
     return [{key: whole(f"phases[{i}].{key}", value) if key in _WHOLE else
              _spelt(f"phases[{i}].{key}", value) if key == "optimiser" else value for key, value in phase.items()}
             for i, phase in enumerate(listed)]
+
+
+def _labels(validation: Any) -> Optional[list[Any]]:
+    """Names or numbers of trajectories, where it is a list of such."""
+    if not isinstance(validation, (list, tuple)) and getattr(validation, "ndim", 0) != 1:
+        return None
+    labels = [label.item() if isinstance(label, np.generic) else label for label in validation]
+    plain = all(isinstance(label, (str, int, float)) and not isinstance(label, bool) for label in labels)
+    return labels if plain else None
 
 
 def _widths(name: str, hidden: Iterable[Any]) -> list[Optional[int]]:

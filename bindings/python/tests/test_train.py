@@ -734,6 +734,30 @@ def test_a_huber_threshold_does_not_depend_on_the_unit_of_targets_that_are_norma
         lockstep.train(y=y, **arguments, huber_threshold=0)
 
 
+def test_trajectories_kept_for_validation_may_be_named():
+    t = np.tile([0.0, 1, 2, 3], 3)
+    labels = np.repeat(["a", "b", "7"], 4)
+    u = np.exp(-0.3 * t) * np.repeat([1.0, 2, 3], 4)
+    for kept in (["b"], ("b",), np.array(["b"])):
+        training = lockstep.train(t=t, u=u, trajectory=labels, validation=kept, **DECAY)
+        assert training.trajectories == ["a", "7"] and training.validation_loss is not None
+    assert lockstep.train(t=t, u=u, trajectory=labels, validation=["a", 7], **DECAY).trajectories == ["b"]
+    numbered = lockstep.train(t=t[:4], u=u.reshape(3, 4, 1), validation=[0, np.int64(2)], **DECAY)
+    assert numbered.trajectories == ["1"]
+    with pytest.raises(lockstep.Error, match='validation.*found "c", expected a trajectory of the data: a, b, 7'):
+        lockstep.train(t=t, u=u, trajectory=labels, validation=["c"], **DECAY)
+    with pytest.raises(lockstep.Error, match="validation: found rows of their own beside trajectories"):
+        lockstep.train(t=t, u=u, trajectory=labels, validation=(t, u), **DECAY)
+
+
+def test_states_by_other_names_are_told_which_components_they_are():
+    t = np.linspace(0, 3, 7)
+    with pytest.warns(UserWarning, match="states are components by their places: height is x$"):
+        training = lockstep.train(t=t, u=np.exp(-t), states=["height"], **DECAY)
+    assert len(training.advice) == 1
+    assert lockstep.train(t=t, u=np.exp(-t), states=["x"], **DECAY).advice == []
+
+
 def test_a_label_that_comes_back_is_one_trajectory():
     """As of a CSV: see TrainingData.a_file_names_its_trajectories."""
     t, labels = np.array([0.0, 0, 1, 1, 2, 2]), ["b", "a"] * 3
@@ -769,3 +793,8 @@ def test_a_number_that_has_most_of_the_squares_is_named():
     u[11] = 60.0
     with pytest.warns(UserWarning, match=r"one number has most of the sum of squares: x at t = 2.75 has \d+ % of the "):
         lockstep.train(t=t, u=u, **DECAY)
+
+
+def test_a_positive_parameter_starts_above_zero():
+    with pytest.raises(lockstep.Error, match="found 0, expected a number above 0: a positive parameter never reaches it"):
+        lockstep.train(t=[0.0, 1], u=[1.0, 0.5], **{**DECAY, "parameters": {"k": {"start": 0, "positive": True}}})
