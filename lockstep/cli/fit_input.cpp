@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "lockstep/cli/text.h"
@@ -21,6 +22,15 @@ void take_impulses(const TrajectoryTable& table, ode::TrajectoryData& data) {
     data.impulses.insert(data.impulses.end(), of.begin(), of.end());
     data.first_impulse.push_back(data.impulses.size());
   }
+}
+
+std::vector<bool> measured_components(const TrajectoryTable& table) {
+  const std::size_t n = table.component_names.size();
+  std::vector<bool> measured(n);
+  for (std::size_t at = 0; at < table.states.size(); ++at) {
+    if (!std::isnan(table.states[at])) measured[at % n] = true;
+  }
+  return measured;
 }
 
 }  // namespace
@@ -58,28 +68,33 @@ ode::Problem spans_of(const TrajectoryTable& table, ode::Rhs rhs) {
   return problem;
 }
 
-std::string text_of(const TrajectoryData& data) {
+std::string text_of(const TrajectoryData& data, const StartsSection& starts) {
   const std::size_t training = data.training.trajectories(), validation = data.validation.trajectories();
   const auto [least, most] = std::minmax_element(data.training.lengths.begin(), data.training.lengths.end());
   const std::vector<double>& states = data.training.states;
   std::size_t impulses = 0;
   for (const std::vector<ode::Impulse>& of : data.training.impulses) impulses += of.size();
-  const auto missing = std::count_if(states.begin(), states.end(), [](double x) { return std::isnan(x); });
+  std::size_t missing = 0, wanted = states.size();
+  for (const double x : states) missing += std::isnan(x);
+  const std::vector<std::string>& names = data.training.component_names;
+  const std::vector<bool> measured = measured_components(data.training);
+  for (std::size_t i = 0, row = 0; i < training; row += data.training.lengths[i++]) {
+    for (std::size_t c = 0; c < names.size(); ++c) {
+      if (!measured[c] || !starts.has(names[c]) || !std::isnan(states[row * names.size() + c])) continue;
+      --missing;
+      --wanted;
+    }
+  }
   return count_text(training) + (training == 1 ? " trajectory" : " trajectories") + " of " +
          (*least == *most ? std::string() : count_text(*least) + " to ") + count_text(*most) + " points" +
          (missing == 0 ? std::string()
-                       : ", " + count_text(missing) + " of " + count_text(states.size()) + " numbers missing") +
+                       : ", " + count_text(missing) + " of " + count_text(wanted) + " numbers missing") +
          (impulses == 0 ? std::string() : ", " + counted_text(impulses, "impulse")) +
          (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
 }
 
 bool hides_component(const TrajectoryTable& table) {
-  const std::size_t n = table.component_names.size();
-  std::vector<bool> measured(n);
-  for (std::size_t at = 0; at < table.states.size(); ++at) {
-    if (!std::isnan(table.states[at])) measured[at % n] = true;
-  }
-  return std::ranges::find(measured, false) != measured.end();
+  return !std::ranges::all_of(measured_components(table), std::identity());
 }
 
 std::vector<double> component_weights(const DataSection& section, const TrajectoryData& data) {

@@ -19,8 +19,8 @@ ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector
 // The right-hand side and the times that the data's trajectories reach from and to.
 ode::Problem spans_of(const TrajectoryTable& table, ode::Rhs rhs);
 
-// How many there are, of how many points, for people.
-std::string text_of(const TrajectoryData& data);
+// How many there are, of how many points, for people. First points whose numbers `starts` gives are none that miss.
+std::string text_of(const TrajectoryData& data, const StartsSection& starts);
 
 // Whether a component was measured nowhere.
 bool hides_component(const TrajectoryTable& table);

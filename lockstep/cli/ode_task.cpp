@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/cli/derivative_notes.h"
@@ -127,11 +128,11 @@ class OdeTask : public TrainingTask<T> {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
     Judgement judgement = judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
-    unresolved_note_ = judgement.unresolved
     judgement.report.beyond_sigma = beyond_sigma(judgement.report);
     // The report on the parameters says so of its own accord.
     const StartsOf starts = starts_of_solves();
     judgement.report.exact_starts = trained_.empty() && (starts == StartsOf::data || starts == StartsOf::data_and_file);
+    unresolved_note_ = judgement.unresolved
                            ? "training goes by slopes that are wrong: " +
                                  unresolved_text(*judgement.unresolved,
                                                  data_.training.name(judgement.unresolved->trajectory), file_.options)
@@ -157,8 +158,8 @@ class OdeTask : public TrainingTask<T> {
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
     report.starts = starts_of_solves();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
-    const auto count = static_cast<std::ptrdiff_t>(this->weights());
     report.implied_errors = file_.data.sigma.may_tell_sizes() && !report.stated_errors;
+    const auto count = static_cast<std::ptrdiff_t>(this->weights());
     const std::vector<double> weights(parameters.begin(), parameters.begin() + count);
     try {
       report.found =
@@ -191,12 +192,14 @@ class OdeTask : public TrainingTask<T> {
   }
 
   std::string data_text() const override {
-    return text_of(data_) + (resets_.text.empty() ? "" : ", " + counted_text(file_.resets.size(), "reset"));
+    return text_of(data_, file_.data.starts) +
+           (resets_.text.empty() ? "" : ", " + counted_text(file_.resets.size(), "reset"));
   }
   std::string resets_text() const override { return resets_.text; }
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = data_.notes;
     for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
+    if (auto note = renamed_note()) lines.push_back(*std::move(note));
     if (auto note = jump_advice(file_, data_.training)) lines.push_back(*std::move(note));
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
@@ -247,9 +250,6 @@ class OdeTask : public TrainingTask<T> {
   }
 
  private:
-  // A start that is not finite is named as the file names it.
-  template <class Call>
-  auto with_named_starts(const Call& call) const {
   // Of states that are called otherwise than the components that they are, by their places.
   std::optional<std::string> renamed_note() const {
     constexpr std::size_t kMostNamed = 6;
@@ -290,6 +290,9 @@ class OdeTask : public TrainingTask<T> {
     }
     return beyond;
   }
+  // A start that is not finite is named as the file names it.
+  template <class Call>
+  auto with_named_starts(const Call& call) const {
     try {
       return call();
     } catch (const ode::StartsNotFinite& error) {

@@ -92,7 +92,9 @@ class TrainStartsTest(ToolTest):
             out = self.train(("a = {", f"{name} = {{"), ('x = "a"', f'x = "{name}"'))
             self.assertNotIn("missing", out)
             self.assertIn("from 11 numbers", out)
-        self.assertIn("1 of 11 numbers missing", self.train(('x = "a"', 'x = "e"')))
+        out = self.train(('x = "a"', 'x = "e"'))  # a number: the measurement there does not count, and none misses
+        self.assertNotIn("missing", out)
+        self.assertIn("training    x  0.0707 ", out)  # that of 10 numbers
 
     def test_errors_say_starts_where_starts_are_unknown(self):
         noise = 0.01 * np.random.default_rng(1).standard_normal((11, 2))

@@ -264,7 +264,7 @@ void TrainedParameter::validate(const std::string& where) const {
   };
   require(std::isfinite(start), ".start", start, "a finite number");
   if (law == ParameterLaw::positive) {
-    require(start > 0, ".start", start, "a positive number, as its law says");
+    require(start > 0, ".start", start, "a number above 0: a positive parameter never reaches it");
     if (scale) refuse(where + ".scale", number_text(*scale), "none beside the positive law, whose scale is the start");
   }
   if (scale) require(*scale > 0 && std::isfinite(*scale), ".scale", *scale, "a positive number");
