@@ -15,6 +15,10 @@ bool is_hdf5(const DataSection& data);
 RegressionTable read_regression(const DataSection& data);
 TrajectoryTable read_trajectories(const DataSection& data, const FirstNumbers& first);
 
+// The remedy for a trajectory of one point.
+inline constexpr const char* kLeavePointOut =
+    "leave it out: what starts at its only point is not compared with anything";
+
 // First points as they must be, and times that ascend. `lines`: of a file that has them, [row]; else places are named
 // by trajectory and point after what times and states are called.
 void require_order(const TrajectoryTable& table, const FirstNumbers& first, const std::string& times,

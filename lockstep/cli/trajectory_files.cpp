@@ -50,32 +50,25 @@ std::string label_of(const train::Table& csv, std::size_t row, const DataSection
 // Rows of each trajectory behind each other, in the order in which their labels first appear: a label may come back, as
 // in rows that go by time.
 void gather_trajectories(train::Table& csv, const DataSection& data) {
+  const std::vector<double> runs = csv.runs(data.where_trajectory, data.trajectory);
   const std::size_t column = csv.index(data.where_trajectory, data.trajectory), width = csv.columns.size();
   std::map<std::pair<std::uint32_t, double>, std::size_t> places;  // by text, or number
-  std::vector<std::size_t> place(csv.rows), lengths;               // [row], its trajectory; [trajectory]
-  bool comes_back = false;
-  const auto label = [&](std::size_t row) {
-    const std::uint32_t text = csv.texts.empty() ? 0 : csv.texts[row * width + column];
-    return std::pair(text, text == 0 ? csv(row, column) : 0.0);
-  };
+  std::vector<std::size_t> place(csv.rows), order(csv.rows);
   for (std::size_t row = 0; row < csv.rows; ++row) {
-    if (std::isnan(label(row).second)) return;  // which is refused
-    if (row > 0 && label(row) == label(row - 1)) {
+    if (std::isnan(runs[row])) return;  // which is refused
+    if (row > 0 && runs[row] == runs[row - 1]) {
       place[row] = place[row - 1];
-    } else {
-      const auto [at, is_new] = places.try_emplace(label(row), places.size());
-      place[row] = at->second;
-      comes_back = comes_back || !is_new;
-      if (is_new) lengths.push_back(0);
+      continue;
     }
-    ++lengths[place[row]];
+    const std::uint32_t text = csv.texts.empty() ? 0 : csv.texts[row * width + column];
+    place[row] = places.try_emplace({text, text == 0 ? csv(row, column) : 0.0}, places.size()).first->second;
   }
-  if (!comes_back) return;
-  std::vector<std::size_t> next(lengths.size());
-  std::exclusive_scan(lengths.begin(), lengths.end(), next.begin(), std::size_t{0});
+  if (std::ranges::is_sorted(place)) return;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t row) { return place[row]; });
   train::Table sorted = csv;
-  for (std::size_t row = 0; row < csv.rows; ++row) {
-    const std::size_t to = next[place[row]]++;
+  for (std::size_t to = 0; to < csv.rows; ++to) {
+    const std::size_t row = order[to];
     sorted.lines[to] = csv.lines[row];
     std::copy_n(csv.values.data() + row * width, width, sorted.values.data() + to * width);
     if (!csv.texts.empty()) std::copy_n(csv.texts.data() + row * width, width, sorted.texts.data() + to * width);
@@ -109,9 +102,7 @@ TrajectoryTable read_trajectories_csv(const DataSection& data, const FirstNumber
     const std::string name = data.trajectory.empty() ? "" : label_of(csv, start, data);
     if (end - start < 2) {
       const std::string of = name.empty() ? "" : " of " + name;
-      refuse(
-          line(start), "a trajectory of 1 point" + of, "at least 2",
-          data.trajectory.empty() ? "" : "leave it out: what starts at its only point is not compared with anything");
+      refuse(line(start), "a trajectory of 1 point" + of, "at least 2", data.trajectory.empty() ? "" : kLeavePointOut);
     }
     table.lengths.push_back(end - start);
     if (!data.trajectory.empty()) table.names.push_back(name);

@@ -33,7 +33,7 @@ TrajectoryTable trajectory_table(const Rectangles& data, std::vector<std::string
     while (length > 0 && !is_there(length - 1)) --length;
     if (length < 2) {
       refuse(data.where_states + ", trajectory " + table.name(i), count_text(length) + " points", "at least 2",
-             "leave it out: what starts at its only point is not compared with anything");
+             kLeavePointOut);
     }
     table.lengths.push_back(length);
     table.times.insert(table.times.end(), times, times + length);
