@@ -33,6 +33,20 @@ std::vector<bool> measured_components(const TrajectoryTable& table) {
   return measured;
 }
 
+// First numbers that are not there and that nobody misses, since `starts` gives them; not of components that were
+// measured nowhere, all of whose numbers are missing.
+std::size_t known_starts(const TrajectoryTable& table, const StartsSection& starts) {
+  const std::size_t n = table.component_names.size();
+  const std::vector<bool> measured = measured_components(table);
+  std::size_t known = 0;
+  for (std::size_t c = 0; c < n; ++c) {
+    if (!measured[c] || !starts.has(table.component_names[c])) continue;
+    for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++])
+      known += std::isnan(table.states[row * n + c]);
+  }
+  return known;
+}
+
 }  // namespace
 
 ode::TrajectoryData library_data(const TrajectoryTable& table, const std::vector<double>& parameters,
@@ -74,17 +88,9 @@ std::string text_of(const TrajectoryData& data, const StartsSection& starts) {
   const std::vector<double>& states = data.training.states;
   std::size_t impulses = 0;
   for (const std::vector<ode::Impulse>& of : data.training.impulses) impulses += of.size();
-  std::size_t missing = 0, wanted = states.size();
-  for (const double x : states) missing += std::isnan(x);
-  const std::vector<std::string>& names = data.training.component_names;
-  const std::vector<bool> measured = measured_components(data.training);
-  for (std::size_t i = 0, row = 0; i < training; row += data.training.lengths[i++]) {
-    for (std::size_t c = 0; c < names.size(); ++c) {
-      if (!measured[c] || !starts.has(names[c]) || !std::isnan(states[row * names.size() + c])) continue;
-      --missing;
-      --wanted;
-    }
-  }
+  const std::size_t known = known_starts(data.training, starts), wanted = states.size() - known;
+  const auto unmeasured = std::ranges::count_if(states, [](double x) { return std::isnan(x); });
+  const std::size_t missing = static_cast<std::size_t>(unmeasured) - known;
   return count_text(training) + (training == 1 ? " trajectory" : " trajectories") + " of " +
          (*least == *most ? std::string() : count_text(*least) + " to ") + count_text(*most) + " points" +
          (missing == 0 ? std::string()

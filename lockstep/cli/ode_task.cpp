@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "lockstep/cli/derivative_notes.h"
@@ -129,9 +128,8 @@ class OdeTask : public TrainingTask<T> {
     }
     Judgement judgement = judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
     judgement.report.beyond_sigma = beyond_sigma(judgement.report);
-    // The report on the parameters says so of its own accord.
-    const StartsOf starts = starts_of_solves();
-    judgement.report.exact_starts = trained_.empty() && (starts == StartsOf::data || starts == StartsOf::data_and_file);
+    // Of trained parameters the report on them says so.
+    judgement.report.exact_starts = trained_.empty() && are_exact(starts_of_solves());
     unresolved_note_ = judgement.unresolved
                            ? "training goes by slopes that are wrong: " +
                                  unresolved_text(*judgement.unresolved,
@@ -199,7 +197,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<std::string> data_advice() const override {
     std::vector<std::string> lines = data_.notes;
     for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
-    if (auto note = renamed_note()) lines.push_back(*std::move(note));
+    if (auto note = renamed_note(components(), data_.training.component_names)) lines.push_back(*std::move(note));
     if (auto note = jump_advice(file_, data_.training)) lines.push_back(*std::move(note));
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
@@ -250,26 +248,13 @@ class OdeTask : public TrainingTask<T> {
   }
 
  private:
-  // Of states that are called otherwise than the components that they are, by their places.
-  std::optional<std::string> renamed_note() const {
-    constexpr std::size_t kMostNamed = 6;
-    std::vector<std::string> components;
-    if (equations_) {
-      const auto& all = equations_->system.equations;
-      std::ranges::transform(all, std::back_inserter(components), &nn::Equation::name);
-    } else if (file_.ode->system) {
-      components = system_of(*file_.ode).components;
-    }
-    const std::vector<std::string>& names = data_.training.component_names;
-    std::string text;
-    std::size_t count = 0;
-    for (std::size_t c = 0; c < std::min(components.size(), names.size()); ++c) {
-      if (names[c] == components[c] || ++count > kMostNamed) continue;
-      text += (count == 1 ? "" : ", ") + names[c] + " is " + components[c];
-    }
-    if (count == 0) return std::nullopt;
-    return "states are components by their places: " + text +
-           (count > kMostNamed ? ", and " + count_text(count - kMostNamed) + " more" : "");
+  // As equations or a built-in system call them; those of a net alone have no names but the data's.
+  std::vector<std::string> components() const {
+    if (file_.ode->system) return system_of(*file_.ode).components;
+    std::vector<std::string> names;
+    if (!equations_) return names;
+    for (const nn::Equation& each : equations_->system.equations) names.push_back(each.name);
+    return names;
   }
   StartsOf starts_of_solves() const {
     const std::size_t given = given_.trained ? given_.trained->components.size() : 0;

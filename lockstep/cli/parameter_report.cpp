@@ -70,42 +70,37 @@ double normal_of(double reduced_chi_square, double freedom) {
   return (std::cbrt(reduced_chi_square) - (1 - variance)) / std::sqrt(variance);
 }
 
-bool starts_are_exact(const ParameterReport& report) {
-  return report.starts == StartsOf::data || report.starts == StartsOf::data_and_file;
-}
-
 // Behind a line on a bad fit.
 std::string noisy_text(const ParameterReport& report) {
-  return starts_are_exact(report) ? std::string("; ") + kNoisyStarts : std::string();
+  return are_exact(report.starts) ? std::string("; ") + kNoisyStarts : std::string();
 }
 
 // Where what the fit leaves is not what sigma says of the measurements.
 void append_misfit(const ParameterReport& report, std::vector<std::string>& lines) {
   constexpr double kUnlikely = 3;  // deviations: one fit of 700
   const ode::ParameterUncertainty& found = report.found;
-  const std::string by = "by " + rounded_text(found.deviation, 3) + " times what sigma says: ";
   const bool is_far = found.deviation > kBeyondSigma;
+  const std::string factor = rounded_text(found.deviation, 3);
+  const std::string misses = "the fit misses the data by " + factor + " times what sigma says: ";
+  const std::string far =
+      "the model does not describe them within the stated sigma, and errors and intervals assume that it does";
   if (!report.stated_errors) {
-    if (!is_far) return;
-    lines.push_back("the fit misses the data " + by +
-                    "the model does not describe them within the stated sigma, and errors and intervals assume that it "
-                    "does; where sigma tells ratios alone, say so: absolute_sigma = false" +
-                    noisy_text(report));
+    if (is_far)
+      lines.push_back(misses + far + "; where sigma tells ratios alone, say so: absolute_sigma = false" +
+                      noisy_text(report));
     return;
   }
   const double normal =
       normal_of(found.deviation * found.deviation, static_cast<double>(found.numbers - found.unknowns));
   if (std::abs(normal) < kUnlikely) return;
-  lines.push_back(
-      normal > 0
-          ? "the fit misses the data " + by +
-                (is_far ? "the model does not describe them within the stated sigma, and errors and "
-                          "intervals assume that it does: it lacks something"
-                        : "the model lacks something") +
-                ", or sigma is too small; absolute_sigma = false takes the size of the errors from the fit" +
-                noisy_text(report)
-          : "the data lie nearer to the fit than sigma says, by a factor of " + rounded_text(found.deviation, 3) +
-                ": sigma may be too large; absolute_sigma = false takes the size of the errors from the fit");
+  const std::string from_fit = "; absolute_sigma = false takes the size of the errors from the fit";
+  if (normal > 0) {
+    lines.push_back(misses + (is_far ? far + ": it lacks something" : "the model lacks something") +
+                    ", or sigma is too small" + from_fit + noisy_text(report));
+  } else {
+    lines.push_back("the data lie nearer to the fit than sigma says, by a factor of " + factor +
+                    ": sigma may be too large" + from_fit);
+  }
 }
 
 std::size_t places(const std::string& text) {

@@ -14,6 +14,7 @@ namespace lockstep::cli {
 // Where trajectories start: at the data's first points, taken to be exact; as the training file says, some of them or
 // all; or where the fit has them, all others than those that the file says.
 enum class StartsOf { data, data_and_file, file, fit };
+constexpr bool are_exact(StartsOf starts) { return starts == StartsOf::data || starts == StartsOf::data_and_file; }
 
 struct ParameterReport {
   std::vector<std::string> names;   // [trained parameter]; none: no parameters were trained

@@ -192,6 +192,16 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
   return lines;
 }
 
+std::optional<std::string> renamed_note(const std::vector<std::string>& components,
+                                        const std::vector<std::string>& states) {
+  std::vector<std::string> renamed;
+  for (std::size_t c = 0; c < std::min(components.size(), states.size()); ++c) {
+    if (states[c] != components[c]) renamed.push_back(states[c] + " is " + components[c]);
+  }
+  if (renamed.empty()) return std::nullopt;
+  return "states are components by their places: " + named(renamed);
+}
+
 std::string advice_on_end(const TrainingFile& file, const train::IterationReport& last) {
   if (file.options.precision != Precision::f32 || !last.phase_ended || !last.stalled) return {};
   return "the last phase ended where steps win no more than float32 rounds: to go on from there, set precision = "

@@ -2,6 +2,7 @@
 // to write about them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
 // empty where there are none, or where they are normalised.
 std::string normalise_advice(const TrainingFile& file, const TrajectoryTable& table,
                              const std::vector<nn::Model>& nets);
+// Says of states that are called otherwise than the components that they are, by their places, which they are.
+std::optional<std::string> renamed_note(const std::vector<std::string>& components,
+                                        const std::vector<std::string>& states);
 
 // Of a training whose last phase ended so; empty but where float32's rounding ended it.
 std::string advice_on_end(const TrainingFile& file, const train::IterationReport& last);
