@@ -177,8 +177,8 @@ class RegressionTask : public TrainingTask<T> {
   // In a unit of its own for each target where there is one, so that none depends on the unit of the data.
   void set_threshold(ResidualCost& cost) const {
     cost.delta = file_.huber_threshold;
-    const bool is_normalised = file_.data.normalisation != Normalisation::none || nn::scales_outputs(this->starts_[0]);
-    if (file_.loss != LossKind::mean_huber || !data_.training.sigma.empty() || !is_normalised) return;
+    if (file_.loss != LossKind::mean_huber || !data_.training.sigma.empty()) return;
+    if (!nn::scales_outputs(this->starts_[0])) return;
     cost.deltas = train::column_spreads(data_.training.targets, data_.training.target_names.size());
     for (double& spread : cost.deltas) spread = file_.huber_threshold * (spread > 0 ? spread : 1);
   }

@@ -28,6 +28,9 @@ std::int64_t at_least(const TomlValue& value, std::int64_t least) {
 
 namespace {
 
+// Keys of [training] beside [[phase]].
+constexpr std::array<std::string_view, 2> kOfAllPhases{"loss", "huber_threshold"};
+
 train::LearningRateOptions read_rate(const TomlValue& table, std::int64_t iterations) {
   train::LearningRateOptions options;
   const auto number = [&](const char* key, double& to) {
@@ -100,8 +103,7 @@ void read_lbfgs(const TomlValue& table, train::Phase& phase) {
   static constexpr std::array<std::string_view, 10> kKeys{"name",    "optimiser", "iterations", "target", "stop_after",
                                                           "horizon", "history",   "segment",    "dt",     "continuity"};
   for (const auto& [key, value] : table.table()) {
-    if (key == "loss" || key == "huber_threshold" || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end())
-      continue;
+    if (std::ranges::count(kOfAllPhases, key) + std::ranges::count(kKeys, key) > 0) continue;
     throw value.error(key + " with optimiser = \"lbfgs\"", "one of " + list_text(kKeys),
                       key == "batch" ? "L-BFGS needs the same loss in every iteration: all rows" : "remove this key");
   }
@@ -232,8 +234,7 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
     return;
   }
   if (table != nullptr) {
-    static constexpr std::array<std::string_view, 2> kShared{"loss", "huber_threshold"};
-    table->allow_only(kShared);  // the rest stands in the phases
+    table->allow_only(kOfAllPhases);  // the rest stands in the phases
   }
   if (!phases->is_array()) throw phases->error(phases->describe(), "an array of tables: [[phase]]");
   for (const TomlValue& phase : phases->array()) {
