@@ -221,17 +221,18 @@ def train(
     trajectory : array or table column
         [row]: of several trajectories in one ``t`` [row] and ``u`` [row, component], which each row is of: numbers or
         text. They are taken in the order in which they first appear, their rows as they follow each other.
-    validation : float, (x, y), or list
-        The share of samples or trajectories to keep from training, drawn by ``seed``; of trajectories those to keep, a
-        list of what ``trajectory`` calls them, without it of their numbers from 0; or, for a regression, samples of
-        their own, ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides
-        about the best net.
+    validation : float, list, or (x, y)
+        The share of samples or trajectories to keep from training, drawn by ``seed``; or a list of trajectories, by what
+        ``trajectory`` calls them, without it by their numbers from 0; or, for a regression, samples of their own,
+        ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides about the
+        best net.
     loss : {"mean_squared", "sum_squared", "mean_absolute", "mean_huber"}
         Of a regression.
     huber_threshold : float
-        Of ``"mean_huber"``, 1 unless given: a residual of up to this counts as its square, of more as its size. In units
-        of ``sigma`` where that is given; else, with ``normalise`` or a ``start`` whose outputs are scaled, in standard
-        deviations of each target; else in the unit of ``y``, which it then depends on.
+        Of ``"mean_huber"``, 1 unless given: a residual ``r`` counts ``r**2 / 2`` where its size is at most this, ``d``,
+        else ``d * (abs(r) - d / 2)``. In units of ``sigma`` where that is given; else, with ``normalise`` or a ``start``
+        whose outputs are scaled, in standard deviations of each target; else in the unit of ``y``, on which it then
+        depends.
     hidden : sequence of int
         Widths of the hidden layers.
     start : Model or path-like
@@ -336,10 +337,10 @@ def train(
     for_all = _number("sigma", sigma)
     by_name = isinstance(sigma, Mapping) or for_all is not None
     one_by_one = sigma is not None and not by_name
-    labels = _labels(validation) if not regression else None
+    labels = None if regression else _labels(validation, trajectory)
     own_rows = labels is None and isinstance(validation, (tuple, list))
-    data: dict[str, Any] = {"file": "arrays", "normalise": normalise,
-                            "validation": None if own_rows else validation if labels is None else labels,
+    kept = validation if labels is None else labels
+    data: dict[str, Any] = {"file": "arrays", "normalise": normalise, "validation": None if own_rows else kept,
                             "units": None if units is None else dict(units),
                             "sigma": dict(sigma) if isinstance(sigma, Mapping) else "sigma" if one_by_one else None,
                             "absolute_sigma": absolute_sigma, "missing": missing,
@@ -491,13 +492,15 @@ def _listed_phases(phases: Any, beside: Mapping[str, Any]) -> Optional[list[dict
             for i, phase in enumerate(listed)]
 
 
-def _labels(validation: Any) -> Optional[list[Any]]:
-    """Names or numbers of trajectories, where it is a list of such."""
+def _labels(validation: Any, trajectory: Any) -> Optional[list[Any]]:
+    """Names or numbers of trajectories, where ``validation`` is a list of such. Of numbers 7 is the label 7.0."""
     if not isinstance(validation, (list, tuple)) and getattr(validation, "ndim", 0) != 1:
         return None
     labels = [label.item() if isinstance(label, np.generic) else label for label in validation]
-    plain = all(isinstance(label, (str, int, float)) and not isinstance(label, bool) for label in labels)
-    return labels if plain else None
+    if not all(isinstance(label, (str, int, float)) and not isinstance(label, bool) for label in labels):
+        return None
+    called = {label: str(label) for label in places_of(trajectory) or ()}
+    return [called.get(label, label) for label in labels]
 
 
 def _widths(name: str, hidden: Iterable[Any]) -> list[Optional[int]]:

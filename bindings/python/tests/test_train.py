@@ -742,6 +742,8 @@ def test_trajectories_kept_for_validation_may_be_named():
         training = lockstep.train(t=t, u=u, trajectory=labels, validation=kept, **DECAY)
         assert training.trajectories == ["a", "7"] and training.validation_loss is not None
     assert lockstep.train(t=t, u=u, trajectory=labels, validation=["a", 7], **DECAY).trajectories == ["b"]
+    for kept in ([2.5, 7], np.array([2.5, 7])):  # called "2.5" and "7.0"
+        assert lockstep.train(t=t, u=u, trajectory=np.repeat([1, 2.5, 7], 4), validation=kept, **DECAY).trajectories == ["1.0"]
     numbered = lockstep.train(t=t[:4], u=u.reshape(3, 4, 1), validation=[0, np.int64(2)], **DECAY)
     assert numbered.trajectories == ["1"]
     with pytest.raises(lockstep.Error, match='validation.*found "c", expected a trajectory of the data: a, b, 7'):
