@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lockstep/core/precision.h"
@@ -18,6 +20,11 @@ class LaneCode {
   // Null where there is no generator for the target (there is for avx2 and avx512), the system refuses executable
   // memory, the program is too long to be worth it, or the environment says LOCKSTEP_GENERATED_CODE=off.
   static std::shared_ptr<const LaneCode> compile(const LaneProgram& program, Precision precision, CpuTarget target);
+
+  // The same for one lane, with rows of one number each. Up to 16 bytes beyond a row are read. Functions are handed
+  // registers whose lowest number is the lane's; the others are any.
+  static std::shared_ptr<const LaneCode> compile_one_lane(const LaneProgram& program, Precision precision,
+                                                          CpuTarget target);
 
   // Whether compile() may give something for it.
   static bool available(CpuTarget target);
@@ -38,6 +45,8 @@ class LaneCode {
   std::size_t bytes() const { return bytes_; }  // of code and constants
 
  private:
+  static std::shared_ptr<const LaneCode> map(const LaneProgram& program, std::span<const std::uint8_t> pool,
+                                             std::span<const std::uint8_t> code);
   LaneCode(void* memory, std::size_t mapped, void* entry, std::size_t bytes, const LaneProgram& program)
       : memory_(memory),
         mapped_(mapped),

@@ -277,6 +277,47 @@ TYPED_TEST(LaneCodeOf, code_keeps_what_its_functions_read) {
   }
 }
 
+template <class T>
+void expect_the_bits_of_operations_of_one_lane(unsigned calls) {
+  for (const CpuTarget target : targets_with_code()) {
+    std::mt19937_64 random(11);
+    for (int trial = 0; trial < 200; ++trial) {
+      const int length = trial < 20 ? trial : 20 + static_cast<int>(random() % 300);
+      const LaneProgram program = random_program<T>(random, length, 1, calls, functions_for<T>(target));
+      const auto code = LaneCode::compile_one_lane(program, kPrecisionOf<T>, target);
+      ASSERT_NE(code, nullptr);
+      Rows<T> found, expected;
+      std::array<AlignedBuffer<T>, kBases> packed;
+      std::array<T*, kBases> bases;
+      for (std::size_t base = 0; base < kBases; ++base) {
+        packed[base] = AlignedBuffer<T>(kRows + 16 / sizeof(T));
+        bases[base] = packed[base].data();
+        for (std::size_t row = 0; row < kRows; ++row)
+          packed[base][row] = expected.each[base][row * kTileLanes] = any_number<T>(random);
+        for (std::size_t i = kRows; i < packed[base].size(); ++i) packed[base][i] = T(-7);
+      }
+      const std::size_t repeats = 1 + random() % 3;
+      code->run(bases.data(), 1, repeats);
+      interpret(program, expected, 1, 1, repeats);
+      for (std::size_t base = 0; base < kBases; ++base) {
+        for (std::size_t row = 0; row < kRows; ++row) found.each[base][row * kTileLanes] = packed[base][row];
+        for (std::size_t i = kRows; i < packed[base].size(); ++i) ASSERT_EQ(packed[base][i], T(-7));  // only read
+      }
+      const std::string what = std::string(to_string(target)) + ", trial " + std::to_string(trial);
+      expect_the_same(found, expected, what.c_str());
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(LaneCodeOf, code_of_one_lane_has_the_bits_of_the_operations) {
+  expect_the_bits_of_operations_of_one_lane<TypeParam>(0);
+}
+TYPED_TEST(LaneCodeOf, code_of_one_lane_keeps_what_is_needed_after_calls) {
+  if (!kCallsFunctions) GTEST_SKIP() << "this compiler's code cannot be called";
+  for (const unsigned calls : {2u, 5u, 40u}) expect_the_bits_of_operations_of_one_lane<TypeParam>(calls);
+}
+
 TYPED_TEST(LaneCodeOf, more_values_than_registers_are_kept) {
   using T = TypeParam;
   for (const CpuTarget target : targets_with_code()) {

@@ -1,5 +1,5 @@
 // The bytes of the few x86 instructions that generated code consists of: VEX with 256-bit registers for AVX2, EVEX with
-// 512-bit ones for AVX-512 (Intel, Software Developer's Manual, volume 2, 2.3 and 2.7).
+// 512-bit ones for AVX-512, or with single numbers (Intel, Software Developer's Manual, volume 2, 2.3 and 2.7).
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,19 @@ struct Operand {
   static Operand memory(Gpr base, int displacement) { return {Kind::memory, displacement, base, false}; }
 };
 
-// An instruction by its map (1: 0F, 2: 0F38, 3: 0F3A), mandatory prefix (0: none, 1: 66), W bit and opcode.
+// An instruction by its map (1: 0F, 2: 0F38, 3: 0F3A), mandatory prefix (0: none, 1: 66, 2: F3, 3: F2), W bit and
+// opcode.
 struct Opcode {
   std::uint8_t map, prefix, w, code;
 };
 
+// What registers hold: sixteen lanes of float32, eight, or one number, in the lowest place.
+enum class X86Registers : std::uint8_t { avx512, avx2, one_lane };
+
 class X86Encoder {
  public:
-  explicit X86Encoder(bool wide) : wide_(wide) {}
+  explicit X86Encoder(X86Registers registers)
+      : wide_(registers == X86Registers::avx512), single_(registers == X86Registers::one_lane) {}
 
   // reg, vvvv, last: destination, first source, second source. For unary ones vvvv is 0. `mask` and `zeroing`: of EVEX.
   void vector(Opcode op, int reg, int vvvv, Operand last, int immediate = -1, int mask = 0, bool zeroing = false) {
@@ -142,7 +147,7 @@ class X86Encoder {
 
   void vex(Opcode op, int reg, int vvvv, Operand last) {
     const auto r = static_cast<unsigned>(reg), v = static_cast<unsigned>(vvvv);
-    const unsigned tail = (~v & 15) << 3 | 4 | op.prefix;  // L: 256 bits
+    const unsigned tail = (~v & 15) << 3 | (single_ ? 0u : 4u) | op.prefix;  // L: 256 bits
     if (op.map == 1 && op.w == 0 && last_bit(last, 3) == 1) {
       bytes({0xC5, (~r >> 3 & 1) << 7 | tail});
     } else {
@@ -167,7 +172,7 @@ class X86Encoder {
     word(last.number);
   }
 
-  bool wide_;
+  bool wide_, single_;
   std::vector<std::uint8_t> code_;
   std::vector<Reference> references_;
 };

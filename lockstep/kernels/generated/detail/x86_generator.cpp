@@ -23,15 +23,16 @@ constexpr int kNone = -1;
 // constants, loaded rows and what was stored are then read again where they lie, others from a slot of the stack.
 class Generator {
  public:
-  Generator(const LaneProgram& program, Precision precision, bool wide)
+  Generator(const LaneProgram& program, Precision precision, X86Registers registers)
       : program_(program),
         f64_(precision == Precision::f64),
-        wide_(wide),
-        opcodes_{f64_, wide},
-        encoder_(wide),
-        pool_(precision, wide),
+        wide_(registers == X86Registers::avx512),
+        row_bytes_((registers == X86Registers::one_lane ? 1 : kTileLanes) * number_bytes()),
+        opcodes_{f64_, wide_, registers == X86Registers::one_lane},
+        encoder_(registers),
+        pool_(precision, wide_),
         values_(program.instructions().size()),
-        holder_(wide ? 32 : 15, kNone),  // of AVX2's sixteen the last holds masks
+        holder_(wide_ ? 32 : 15, kNone),  // of AVX2's sixteen the last holds masks
         locked_(holder_.size(), false),
         calls_(std::ranges::any_of(program.instructions(),
                                    [](const LaneInstruction& instruction) { return is_call(instruction.op); })) {}
@@ -192,7 +193,7 @@ class Generator {
     return Operand::memory(Gpr::rsp, value.slot * register_bytes());
   }
   Operand row_operand(LanePlace place) {
-    const int row = static_cast<int>(place.row) * kTileLanes * number_bytes();
+    const int row = static_cast<int>(place.row) * row_bytes_;
     Base& base = bases_[place.base];
     if (!base.is_known) encoder_.load_pointer(base.gpr, Gpr::rbp, base.at);
     base.is_known = true;
@@ -508,6 +509,7 @@ class Generator {
 
   const LaneProgram& program_;
   bool f64_, wide_;
+  int row_bytes_;
   X86Opcodes opcodes_;
   X86Encoder encoder_;
   ConstantPool pool_;
@@ -526,8 +528,8 @@ class Generator {
 
 }  // namespace
 
-GeneratedCode generate_x86(const LaneProgram& program, Precision precision, bool wide) {
-  return Generator(program, precision, wide).run();
+GeneratedCode generate_x86(const LaneProgram& program, Precision precision, X86Registers registers) {
+  return Generator(program, precision, registers).run();
 }
 
 }  // namespace lockstep::generated

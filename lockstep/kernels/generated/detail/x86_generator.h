@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/core/precision.h"
+#include "lockstep/kernels/generated/detail/x86_encoder.h"
 #include "lockstep/kernels/generated/lane_program.h"
 
 namespace lockstep::generated {
@@ -16,8 +17,7 @@ struct GeneratedCode {
   std::size_t frame;               // bytes of the stack it takes
 };
 
-// `wide`: AVX-512, else AVX2. The code is a function (T* const* bases, size_t steps, size_t repeats) of the System V
-// convention.
-GeneratedCode generate_x86(const LaneProgram& program, Precision precision, bool wide);
+// The code is a function (T* const* bases, size_t steps, size_t repeats) of the System V convention.
+GeneratedCode generate_x86(const LaneProgram& program, Precision precision, X86Registers registers);
 
 }  // namespace lockstep::generated

@@ -22,14 +22,14 @@ enum class Predicate : std::uint8_t {
 };
 
 struct X86Opcodes {
-  bool f64, wide;
+  bool f64, wide, single;
 
-  Opcode load() const { return packed(0x10); }
-  Opcode store() const { return packed(0x11); }
+  Opcode load() const { return number(0x10); }
+  Opcode store() const { return number(0x11); }
   Opcode copy() const { return packed(0x28); }
   Opcode bit_and() const { return packed(0x54); }
   Opcode bit_xor() const { return packed(0x57); }
-  Opcode compare() const { return packed(0xC2); }
+  Opcode compare() const { return number(0xC2); }
   Opcode broadcast() const { return {2, 1, evex_w(), static_cast<std::uint8_t>(f64 ? 0x19 : 0x18)}; }
   // By the mask register k1; by the signs of a vector register.
   Opcode blend() const {
@@ -37,28 +37,30 @@ struct X86Opcodes {
   }
   // VROUNDPS, VRNDSCALEPS and their like; the immediate of floor() and round() says how, without an exception for what
   // is inexact.
-  Opcode to_whole() const { return {3, 1, evex_w(), static_cast<std::uint8_t>(f64 ? 0x09 : 0x08)}; }
+  Opcode to_whole() const {
+    return {3, 1, evex_w(), static_cast<std::uint8_t>((f64 ? 0x09 : 0x08) + (single ? 2 : 0))};
+  }
   static int rounding(LaneOp op) { return op == LaneOp::floor ? 0x9 : 0x8; }
   Opcode fma(FmaForm form, LaneOp op) const {
-    const int negated = op == LaneOp::nfma ? 4 : 0;
-    return {2, 1, static_cast<std::uint8_t>(f64), static_cast<std::uint8_t>(static_cast<int>(form) + negated)};
+    const int negated = op == LaneOp::nfma ? 4 : 0, of_one = single ? 1 : 0;
+    return {2, 1, static_cast<std::uint8_t>(f64), static_cast<std::uint8_t>(static_cast<int>(form) + negated + of_one)};
   }
   Opcode arithmetic(LaneOp op) const {
     switch (op) {
       case LaneOp::add:
-        return packed(0x58);
+        return number(0x58);
       case LaneOp::subtract:
-        return packed(0x5C);
+        return number(0x5C);
       case LaneOp::multiply:
-        return packed(0x59);
+        return number(0x59);
       case LaneOp::divide:
-        return packed(0x5E);
+        return number(0x5E);
       case LaneOp::minimum:
-        return packed(0x5D);
+        return number(0x5D);
       case LaneOp::maximum:
-        return packed(0x5F);
+        return number(0x5F);
       default:
-        return packed(0x51);  // square_root
+        return number(0x51);  // square_root
     }
   }
   static Predicate predicate(LaneOp op) {
@@ -69,6 +71,10 @@ struct X86Opcodes {
 
  private:
   std::uint8_t evex_w() const { return wide && f64 ? 1 : 0; }
+  // Of all lanes, or of one alone.
+  Opcode number(std::uint8_t code) const {
+    return single ? Opcode{1, static_cast<std::uint8_t>(f64 ? 3 : 2), 0, code} : packed(code);
+  }
   Opcode packed(std::uint8_t code) const { return {1, static_cast<std::uint8_t>(f64), evex_w(), code}; }
 };
 
