@@ -83,12 +83,13 @@ void describe_rhs(const Problem& problem, const Options& options, CpuTarget targ
   cpu::SolveContext<T> context(problem, options, target);
   if (context.jacobian) result.reasons.push_back(linear_equations_text<T>(context.jacobian->layout()));
   context.generate_code(target);
+  const bool one_lane = cpu::takes_one_lane(context.step.settings, context.components());
+  const std::string code = std::string("machine code is generated for the right-hand side ") +
+                           (one_lane ? "of one trajectory" : "together with the method");
   if (context.step.settings.generated != nullptr) {
-    result.reasons.push_back(
-        "machine code is generated for the right-hand side together with the method: stages stay in registers");
+    result.reasons.push_back(code + (one_lane ? ": its components lie side by side" : ": stages stay in registers"));
   } else if (context.take_code_after() != context.kNever) {
-    result.reasons.push_back("machine code is generated for the right-hand side together with the method after " +
-                             std::to_string(context.take_code_after()) + " steps");
+    result.reasons.push_back(code + " after " + std::to_string(context.take_code_after()) + " steps");
   }
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -225,6 +227,119 @@ TEST(GeneratedStep, an_event_after_code_was_taken_is_found_at_the_same_time) {
   EXPECT_EQ(solve(problem, options).record(0).status, Status::terminated);
 }
 
+// A ring of n sites, u_i' = p (u_i+1 - u_i) - u_i max(u_i, p - u_i), with t added to each where `with_time`, with
+// sin(u_j) exp(-u_j^2) of the last site where `with_functions`.
+Graph ring(std::size_t n, bool with_time, bool with_functions) {
+  Graph g;
+  g.inputs = {{"u", 0, n}, {"p", 1, 1}};
+  if (with_time) g.inputs.push_back({"t", 2, 1});
+  const auto add = [&](graph::Operation operation, std::vector<std::size_t> inputs) {
+    g.nodes.push_back({"n" + std::to_string(g.nodes.size()), std::move(operation), std::move(inputs)});
+    return g.inputs.size() + g.nodes.size() - 1;
+  };
+  std::vector<std::size_t> next;
+  for (std::size_t i = 0; i < n; ++i) next.push_back((i + 1) % n);
+  const auto both = [&](BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); };
+  const auto square = both(BinaryKind::multiply, 0, both(BinaryKind::maximum, 0, both(BinaryKind::subtract, 1, 0)));
+  auto out = both(BinaryKind::subtract,
+                  both(BinaryKind::multiply, both(BinaryKind::subtract, add(Columns{next}, {0}), 0), 1), square);
+  if (with_time) out = both(BinaryKind::add, out, 2);
+  if (with_functions) {
+    const auto last = add(Columns{{n - 1}}, {0});
+    const auto sine = add(graph::Activate{{ActivationKind::sin}}, {last});
+    const auto bell = add(graph::Unary{graph::UnaryKind::exp},
+                          {add(graph::Unary{graph::UnaryKind::negate}, {both(BinaryKind::multiply, last, last)})});
+    out = both(BinaryKind::add, out, both(BinaryKind::multiply, sine, bell));
+  }
+  g.outputs = {{"du", out, n}};
+  return g;
+}
+
+std::vector<double> first_of(const Solution& solution, std::size_t n) {
+  std::vector<double> numbers;
+  for (std::size_t k = 0; k < solution.save_points(); ++k) {
+    for (std::size_t c = 0; c < n; ++c) numbers.push_back(solution.state(0, k, c));
+  }
+  for (std::size_t c = 0; c < n; ++c) numbers.push_back(solution.end_state(0, c));
+  const TrajectoryRecord& record = solution.record(0);
+  numbers.insert(numbers.end(), {static_cast<double>(record.status), static_cast<double>(record.accepted),
+                                 static_cast<double>(record.rejected), record.end_time});
+  return numbers;
+}
+
+// From where its components lie side by side to where they do not; 16 is where that begins.
+TEST(GeneratedStep, a_trajectory_alone_has_the_bits_that_it_has_in_company) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    for (const std::size_t n : {15, 16, 17, 64, 131}) {
+      for (const std::string_view name : {"rk4", "tsit5", "dop853"}) {
+        for (const StepControl control : {StepControl::fixed, StepControl::per_trajectory, StepControl::common}) {
+          for (const Precision precision : {Precision::f32, Precision::f64}) {
+            for (const int variant : {0, 1, 2, 3, 4, 7}) {  // with time; with saves within steps; with functions
+              if (control != StepControl::fixed && method(name).error.empty()) continue;
+              const bool saves = (variant & 2) != 0;
+              Problem alone;
+              alone.rhs = net(ring(n, (variant & 1) != 0, (variant & 4) != 0));
+              for (std::size_t i = 0; i < n; ++i)
+                alone.initial_states.push_back(std::sin(0.7 * static_cast<double>(i)) + 0.1);
+              if (n == 64) alone.initial_states[40] = 1e30;  // leaves the numbers
+              alone.parameters = {0.8};
+              alone.end_times = {4};
+              alone.save_times = saves ? std::vector<double>{0, 0.333, 3.1, 4} : std::vector<double>{4};
+              Options options;
+              options.method = name;
+              options.control = control;
+              options.precision = precision;
+              options.cpu_target = target;
+              options.dt = control == StepControl::fixed ? 0.015 : 0;
+              options.max_step = 0.02;  // more steps than code is waited for
+              options.rtol = options.atol = 1e-5;
+              options.threads = 1;
+              Problem company = alone;
+              for (int i = 1; i < 5 && control != StepControl::common; ++i) {  // which has the steps of all
+                for (std::size_t c = 0; c < n; ++c)
+                  company.initial_states.push_back(alone.initial_states[c] * (1 + 0.01 * i));
+              }
+              const auto expected = first_of(solved(company, options, false), n);
+              const std::string what = std::string(to_string(target)) + " " + std::string(name) + " " +
+                                       std::string(to_string(precision)) + ", " + std::to_string(n) + ", variant " +
+                                       std::to_string(variant);
+              expect_same_numbers(first_of(solved(alone, options, false), n), expected, what + ", without code");
+              expect_same_numbers(first_of(solved(alone, options, true), n), expected, what);
+              expect_same_numbers(first_of(solved(alone, options, true), n), expected, what + ", again");
+              if (testing::Test::HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GeneratedStep, a_trajectory_alone_gets_code_of_one_lane_where_functions_are_called_too) {
+  const CpuTarget target = best_cpu_target();
+  if (!LaneCode::available(target)) GTEST_SKIP() << "no code is generated for this machine";
+  for (const bool with_functions : {false, true}) {
+    if (with_functions && !kCallsFunctions) continue;
+    for (const std::size_t n : {15, 16}) {
+      for (const std::size_t trajectories : {1, 2}) {
+        Problem problem;
+        problem.rhs = net(ring(n, false, with_functions));
+        problem.initial_states.assign(trajectories * n, 0.5);
+        problem.parameters.assign(trajectories, 0.8);
+        problem.end_times = {1};
+        problem.save_times = {1};
+        const Options options;
+        cpu::SolveContext<double> context(problem, options, target);
+        context.generate_code(target);
+        const auto* const code = context.generated_code();
+        ASSERT_NE(code, nullptr);
+        EXPECT_EQ(code->settings.generated->one_lane.code != nullptr, n == 16 && trajectories == 1)
+            << n << " components, " << trajectories << " trajectories";
+      }
+    }
+  }
+}
+
 // What a solve with these options leaves for the next one.
 cpu::KeptStep<double> left_by_solves(const Problem& problem, const Options& options) {
   const cpu::SolveContext<double> context(problem, options, best_cpu_target());
@@ -282,6 +397,38 @@ TEST(GeneratedStep, steps_known_in_advance_decide_at_once) {
   EXPECT_TRUE(begins_with_code(problem, options));
 }
 
+// u' = -u of 100 components: stages by Tsit5 that wait for their sums fill more stack than code may take on AVX-512.
+TEST(GeneratedStep, code_that_was_refused_is_not_asked_for_again) {
+  const CpuTarget target = CpuTarget::avx512;
+  if (!LaneCode::available(target) || std::ranges::count(available_cpu_targets(), target) == 0)
+    GTEST_SKIP() << "no code is generated for AVX-512";
+  constexpr std::size_t kHalf = 50;
+  Graph g;
+  g.inputs = {{"u", 0, 2 * kHalf}};
+  std::vector<std::size_t> halves;
+  for (std::size_t first : {std::size_t{0}, kHalf}) {
+    Columns columns;
+    for (std::size_t i = 0; i < kHalf; ++i) columns.indices.push_back(static_cast<std::uint32_t>(first + i));
+    g.nodes.push_back({"part" + std::to_string(first), std::move(columns), {0}});
+    g.nodes.push_back({"rate" + std::to_string(first), graph::Unary{graph::UnaryKind::negate}, {g.nodes.size()}});
+    halves.push_back(g.nodes.size());
+  }
+  g.nodes.push_back({"rates", graph::Concatenate{}, halves});
+  g.outputs = {{"du", g.nodes.size(), 2 * kHalf}};
+  Problem problem;
+  problem.rhs = net(g);
+  problem.initial_states.assign(2 * 2 * kHalf, 1);
+  problem.end_times = problem.save_times = {1};
+  Options options;
+  options.cpu_target = target;
+  for (const bool before : {true, false}) {
+    cpu::SolveContext<double> context(problem, options, target);
+    context.generate_code(target);
+    EXPECT_EQ(context.take_code_after() != context.kNever, before);
+    EXPECT_EQ(context.generated_code(), nullptr);
+  }
+}
+
 TEST(GeneratedStep, a_right_hand_side_is_lowered_once) {
   const Rhs rhs = net(lorenz(false));
   const CpuTarget target = best_cpu_target();
@@ -305,6 +452,18 @@ TEST(GeneratedStep, explain_tells_where_it_is_taken) {
   EXPECT_THAT(said(), testing::Not(testing::Contains(testing::HasSubstr("machine code is generated"))));
   unsetenv("LOCKSTEP_GENERATED_CODE");
   EXPECT_THAT(explain(first_few(1, false), options).reasons, testing::Contains(testing::HasSubstr("after 128 steps")));
+  Problem alone;
+  alone.rhs = net(ring(16, false, false));
+  alone.initial_states.assign(16, 0.5);
+  alone.parameters = {0.8};
+  alone.end_times = alone.save_times = {1};
+  EXPECT_THAT(explain(alone, options).reasons,
+              testing::Contains(testing::HasSubstr("right-hand side of one trajectory after 128 steps")));
+  options.control = StepControl::fixed;
+  options.dt = 0.001;
+  EXPECT_THAT(
+      explain(alone, options).reasons,
+      testing::Contains(testing::HasSubstr("right-hand side of one trajectory: its components lie side by side")));
 }
 
 }  // namespace

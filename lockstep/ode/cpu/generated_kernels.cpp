@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "lockstep/ode/cpu/generated_kernels.cpp"
 #include <hwy/foreach_target.h>
 
+#include "lockstep/ode/cpu/packed_attempt-inl.h"
 #include "lockstep/ode/cpu/tile_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -58,7 +59,14 @@ void run_attempt(TileState<T>& s, const StepSettings<T>& settings, T* errors) {
 }
 
 template <class T>
+PackedAttempt<T> packed(TileState<T>& s, const StepSettings<T>& settings, const double* h) {
+  alignas(64) T h_memory[kTileLanes];
+  return PackedAttempt<T>(s, settings, narrow(h, h_memory, s.lanes)[0]);
+}
+
+template <class T>
 void attempt(TileState<T>& s, const StepSettings<T>& settings) {
+  if (settings.generated->one_lane.code != nullptr) return packed(s, settings, s.h_try).run();
   if constexpr (sizeof(T) == 8) {
     run_attempt(s, settings, s.error_squared);
   } else {
@@ -75,7 +83,7 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
 
 void whole_step(TileState<double>& s, const StepSettings<double>& settings) {
   propose(s, settings);
-  run_attempt(s, settings, s.error_squared);
+  attempt(s, settings);
   const auto last = static_cast<std::size_t>(settings.tableau->source->stages) - 1;
   decide_and_advance(s, settings, s.components, s.stage(last));
 }
@@ -84,6 +92,11 @@ void whole_step(TileState<double>& s, const StepSettings<double>& settings) {
 template <class T>
 bool run_fixed(TileState<T>& s, const StepSettings<T>& settings, int count) {
   const GeneratedStep<T>& step = *settings.generated;
+  if (step.one_lane.code != nullptr) {
+    if (step.reads_time || !packed(s, settings, s.h).run_fixed(count)) return false;
+    advance_times(s, count);
+    return true;
+  }
   if (step.fixed.empty()) return false;
   using D = hn::ScalableTag<T>;
   const D d;

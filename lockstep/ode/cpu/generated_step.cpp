@@ -203,6 +203,7 @@ template <class T>
 const ArithmeticTile<T>* arithmetic_of(const StepSettings<T>& settings, std::size_t components) {
   const auto* const rhs = dynamic_cast<const ArithmeticTile<T>*>(settings.rhs);
   if (rhs == nullptr || rhs->arithmetic() == nullptr) return nullptr;
+  if (takes_one_lane(settings, components)) return rhs;
   // Some eight bytes each: the code should stay in a part of the second-level cache.
   constexpr std::size_t kMostInstructions = 8192;
   const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
@@ -218,8 +219,25 @@ bool calls_functions(const ArithmeticTile<T>& rhs) {
 template <class T>
 typename KeptSteps<T>::Key key_of(const StepSettings<T>& settings, const ArithmeticTile<T>& rhs,
                                   std::size_t components) {
-  return {settings.tableau->source, settings.rtol,        {settings.atol, settings.atol + components},
-          settings.fixed,           settings.keep_stages, settings.few && calls_functions(rhs)};
+  return {settings.tableau->source,
+          settings.rtol,
+          {settings.atol, settings.atol + components},
+          settings.fixed,
+          settings.keep_stages,
+          settings.few && calls_functions(rhs),
+          takes_one_lane(settings, components)};
+}
+
+template <class T>
+OneLaneCode one_lane_code(const ArithmeticTile<T>& rhs, CpuTarget target) {
+  OneLaneCode made{rhs.one_lane(target), {}};
+  for (const LaneInstruction& i : rhs.arithmetic()->instructions()) {
+    if (i.op != LaneOp::load) continue;
+    const std::size_t input = i.place.base - ArithmeticTile<T>::kFirstInput;
+    if (input >= made.sources.size()) made.sources.resize(input + 1, GraphSource::state);
+    made.sources[input] = rhs.source(input);
+  }
+  return made;
 }
 
 template <class T>
@@ -229,6 +247,10 @@ std::shared_ptr<const GeneratedStep<T>> compile_step(const StepSettings<T>& sett
   for (const LaneInstruction& i : rhs.arithmetic()->instructions()) {
     step->reads_time |=
         i.op == LaneOp::load && rhs.source(i.place.base - ArithmeticTile<T>::kFirstInput) == GraphSource::time;
+  }
+  if (takes_one_lane(settings, components)) {
+    step->one_lane = one_lane_code(rhs, target);
+    return step->one_lane.code == nullptr ? nullptr : step;
   }
   // Out of order, what one register waits for in arithmetic overlaps with the next one's step. A step with functions is
   // longer than a processor looks ahead: registers take turns.
@@ -263,9 +285,14 @@ std::shared_ptr<const GeneratedStep<T>> generate_step(const StepSettings<T>& set
   const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
   if (rhs == nullptr || !LaneCode::available(target)) return nullptr;
   const auto key = key_of(settings, *rhs, components);
-  if (auto kept = rhs->kept_steps().find(key); kept.code != nullptr) return kept.code;
+  const auto kept = rhs->kept_steps().find(key);
+  if (kept.code != nullptr || kept.refused) return kept.code;
   auto step = compile_step(settings, *rhs, components, target);
-  if (step != nullptr) rhs->kept_steps().keep(key, step);
+  if (step != nullptr) {
+    rhs->kept_steps().keep(key, step);
+  } else {
+    rhs->kept_steps().refuse(key);
+  }
   return step;
 }
 
@@ -273,8 +300,8 @@ template <class T>
 KeptStep<T> kept_step(const StepSettings<T>& settings, std::size_t components) {
   const ArithmeticTile<T>* const rhs = arithmetic_of(settings, components);
   if (rhs == nullptr) return {};
-  auto [code, steps] = rhs->kept_steps().find(key_of(settings, *rhs, components));
-  return {true, std::move(code), steps};
+  auto kept = rhs->kept_steps().find(key_of(settings, *rhs, components));
+  return {!kept.refused, std::move(kept.code), kept.steps};
 }
 
 template <class T>

@@ -12,6 +12,7 @@
 
 #include "lockstep/kernels/generated/lane_code.h"
 #include "lockstep/ode/cpu/inlined.h"
+#include "lockstep/ode/detail/graph_inputs.h"
 
 namespace lockstep::ode::cpu {
 
@@ -54,14 +55,31 @@ class TurnsOfCode {
   std::vector<std::shared_ptr<const LaneCode>> codes_;
 };
 
+// The right-hand side's code for one lane (ArithmeticTile::one_lane()), and what its inputs are.
+struct OneLaneCode {
+  std::shared_ptr<const LaneCode> code;
+  std::vector<detail::GraphSource> sources;  // [input]
+};
+
+// Either the code of whole steps, or of the right-hand side for one trajectory alone.
 template <class T>
 struct GeneratedStep {
+  OneLaneCode one_lane;
   TurnsOfCode attempt;
   // One fixed step from state and first stage, in kStateBase and kStagesBase, to the next ones in their place. Empty
   // where time is read, or where steps are not fixed.
   TurnsOfCode fixed;
   bool reads_time = false;
 };
+
+// A trajectory alone has one component beside another in a register, from so many on: with fewer, the copies cost
+// more than they save.
+inline constexpr std::size_t kFewestPacked = 16;
+
+template <class T>
+bool takes_one_lane(const StepSettings<T>& settings, std::size_t components) {
+  return settings.one_lane && components >= kFewestPacked;
+}
 
 // Null where the right-hand side is not arithmetic alone, the step would be long, or no code can be had. `settings` is
 // the solve's. The right-hand side keeps it for the next solve with them.

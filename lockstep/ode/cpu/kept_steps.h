@@ -23,13 +23,15 @@ class KeptSteps {
     T rtol;
     std::vector<T> atol;
     bool fixed, keep_stages;
-    bool few;  // StepSettings::few, where the code is another then
+    bool few;       // StepSettings::few, where the code is another then
+    bool one_lane;  // takes_one_lane()
 
     bool operator==(const Key&) const = default;
   };
   struct Kept {
     std::shared_ptr<const GeneratedStep<T>> code;  // null: not made
     std::int64_t steps = 0;                        // of tiles, that solves made without it
+    bool refused = false;                          // there is none to be had
   };
 
   Kept find(const Key& key) const {
@@ -40,6 +42,10 @@ class KeptSteps {
   void keep(const Key& key, std::shared_ptr<const GeneratedStep<T>> code) {
     const std::lock_guard lock(mutex_);
     entry_of(key).kept.code = std::move(code);
+  }
+  void refuse(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    entry_of(key).kept.refused = true;
   }
   void add_steps(const Key& key, std::int64_t steps) {
     const std::lock_guard lock(mutex_);

@@ -92,6 +92,7 @@ struct SolveContext {
                      .has_stops = !stops.empty(),
                      .keep_stages = event != nullptr || !resets.empty() || saves_within_steps(the_problem, fixed),
                      .few = the_problem.trajectories() <= kFewTrajectories,
+                     .one_lane = the_problem.trajectories() == 1,
                      .jacobian = jacobian.get(),
                      .linear_tile_at = function_bytes()};
     take_inlined(step);

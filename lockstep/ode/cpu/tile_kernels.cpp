@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 
 #include "lockstep/ode/cpu/linear_tile-inl.h"
+#include "lockstep/ode/cpu/packed_attempt-inl.h"
 #include "lockstep/ode/cpu/tile_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,17 +33,6 @@ HWY_INLINE void each_group(int lanes, const Body& body) {
   if (v < lanes) body(LaneGroup<D, 1>(), v);
 }
 
-// sum_j w_j k_j, stages ascending, of the registers at k. A stage has `size` numbers.
-template <class G, class T>
-HWY_INLINE typename G::V weigh(const T* k, std::size_t size, const StageSum<T>& sum) {
-  const auto* const terms = sum.terms.data();
-  const std::size_t count = sum.terms.size();
-  auto acc = G::mul(G::set(terms[0].weight), G::load(k + terms[0].stage * size));
-  for (std::size_t i = 1; i < count; ++i)
-    acc = G::fma(G::set(terms[i].weight), G::load(k + terms[i].stage * size), acc);
-  return acc;
-}
-
 // out = y + h sum_j w_j k_j for every component.
 template <class T>
 HWY_INLINE void combine(TileState<T>& s, const StageSum<T>& sum, const T* HWY_RESTRICT h, T* HWY_RESTRICT out) {
@@ -61,13 +51,6 @@ template <class T>
 HWY_INLINE void evaluate_stage(TileState<T>& s, const StepSettings<T>& settings, const double* t, const T* in,
                                std::size_t i) {
   settings.rhs->evaluate({t, in, s.parameters.data(), s.stage(i), s.lanes}, s.workspace);
-}
-
-HWY_INLINE void stage_times(const double* t, const double* h, double c, double* out, int lanes) {
-  const DoubleTag d;
-  for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(d))) {
-    hn::Store(LD::fma(hn::Set(d, c), hn::Load(d, h + v), hn::Load(d, t + v)), d, out + v);
-  }
 }
 
 // Mean squares over components of values / (its atol + rtol |y|), in float64: [lane].
@@ -184,111 +167,6 @@ HWY_INLINE void finite_checks(TileState<T>& s, T* HWY_RESTRICT out) {
   });
 }
 
-// The attempt of a tile of one lane, on copies of its rows without the places between them that hold nothing. What is
-// left fits a nearer cache, registers have components side by side, and rows a power of two apart would all want the
-// same few lines of a cache.
-template <class T>
-class PackedAttempt {
- public:
-  // Below, the copies cost more than they save.
-  static constexpr std::size_t kFewestComponents = 16;
-
-  static bool suits(const TileState<T>& s) { return s.components >= kFewestComponents && s.lanes == 1; }
-
-  PackedAttempt(TileState<T>& s, const StepSettings<T>& settings, const T* h)
-      : s_(s), settings_(settings), size_((s.components + kLanes - 1) / kLanes * kLanes), h_(h[0]) {
-    const auto stages = static_cast<std::size_t>(settings.tableau->source->stages);
-    // The last rows are read a register at a time from any place on.
-    const std::size_t numbers = (stages + 5) * size_ + kLanes;
-    if (s.packed.size() < numbers) s.packed = AlignedBuffer<T>(numbers);
-    y_ = s.packed.data();
-    argument_ = y_ + size_;
-    errors_ = argument_ + size_;
-    errors3_ = errors_ + size_;
-    atol_ = errors3_ + size_;
-    k_ = atol_ + size_;
-    std::copy_n(settings.atol, s.components, atol_);
-    pack(s.y.data(), y_);
-    pack(s.stage(0), k_);
-  }
-
-  // The argument of stage i, which is left in the rows of `out` as well.
-  void combine(std::size_t i, T* out) {
-    const StageSum<T>& sum = settings_.tableau->rows[i];
-    each_part([&](auto group, std::size_t at) HWY_ATTR {
-      using G = decltype(group);
-      G::store(G::fma(G::set(h_), weigh<G>(k_ + at, size_, sum), G::load(y_ + at)), argument_ + at);
-    });
-    const D d;
-    for (std::size_t c = 0; c < s_.components; ++c) hn::Store(hn::Set(d, argument_[c]), d, out + c * kTileLanes);
-  }
-  void take_stage(std::size_t i) { pack(s_.stage(i), k_ + i * size_); }
-
-  // Behind the last stage: error_sums() of both estimates, zeros for one that there is not, and finite_checks().
-  void finish(T* HWY_RESTRICT sums, T* HWY_RESTRICT sums3, T* HWY_RESTRICT checks) {
-    const auto& tableau = *settings_.tableau;
-    const bool has_error = !settings_.fixed, has_error3 = has_error && !tableau.source->error3.empty();
-    if (has_error) scale_errors(tableau.error, errors_);
-    if (has_error3) scale_errors(tableau.error3, errors3_);
-    const D d;
-    auto sum = hn::Zero(d), sum3 = hn::Zero(d), check = hn::Zero(d);
-    for (std::size_t c = 0; c < s_.components; ++c) {
-      check = add_finite_check<L>(check, hn::LoadU(d, argument_ + c));
-      if (has_error) {
-        const auto q = hn::LoadU(d, errors_ + c);
-        sum = L::fma(q, q, sum);
-      }
-      if (has_error3) {
-        const auto q = hn::LoadU(d, errors3_ + c);
-        sum3 = L::fma(q, q, sum3);
-      }
-    }
-    hn::Store(sum, d, sums);
-    hn::Store(sum3, d, sums3);
-    hn::Store(check, d, checks);
-  }
-
- private:
-  using D = hn::ScalableTag<T>;
-  using L = HwyLane<D>;
-  static constexpr std::size_t kLanes = hn::MaxLanes(D());
-
-  // body(lane group, index of its first number) over a row.
-  template <class Body>
-  HWY_INLINE void each_part(const Body& body) const {
-    constexpr std::size_t kRegisters = 8, kWhole = kRegisters * kLanes;
-    std::size_t at = 0;
-    for (; at + kWhole <= size_; at += kWhole) body(LaneGroup<D, kRegisters>(), at);
-    for (; at < size_; at += kLanes) body(LaneGroup<D, 1>(), at);
-  }
-
-  void pack(const T* HWY_RESTRICT from, T* HWY_RESTRICT to) const {
-    for (std::size_t c = 0; c < s_.components; ++c) to[c] = from[c * kTileLanes];
-  }
-
-  // Each component's error by its tolerance, where argument_ is the new state.
-  void scale_errors(const StageSum<T>& estimate, T* HWY_RESTRICT out) const {
-    const D d;
-    const auto rtol = hn::Set(d, settings_.rtol);
-    each_part([&](auto group, std::size_t at) HWY_ATTR {
-      using G = decltype(group);
-      G::store(G::mul(G::set(h_), weigh<G>(k_ + at, size_, estimate)), out + at);
-    });
-    for (std::size_t at = 0; at < size_; at += kLanes) {
-      const auto scale =
-          error_scale<L>(hn::Load(d, y_ + at), hn::Load(d, argument_ + at), rtol, hn::Load(d, atol_ + at));
-      hn::Store(L::div(hn::Load(d, out + at), scale), d, out + at);
-    }
-  }
-
-  TileState<T>& s_;
-  const StepSettings<T>& settings_;
-  std::size_t size_;                               // numbers of a row, of whole registers
-  T *y_, *argument_, *errors_, *errors3_, *atol_;  // [component]
-  T* k_;                                           // [stage][component]
-  T h_;
-};
-
 // The factors of every lane's 1/gamma - h J at (t, y), and f_t there.
 template <class T>
 LinearTile<T> linearise(TileState<T>& s, const StepSettings<T>& settings, const T* HWY_RESTRICT h) {
@@ -384,42 +262,27 @@ void attempt(TileState<T>& s, const StepSettings<T>& settings) {
   const T* h = narrow(s.h_try, h_memory, s.lanes);
   const auto stages = static_cast<std::size_t>(tableau.stages);
   std::optional<LinearTile<T>> linear;
-  std::optional<PackedAttempt<T>> packed;
   std::size_t first = 1;
   if (settings.jacobian != nullptr) {
     linear = linearise(s, settings, h);
     std::copy_n(s.stage(0), s.components * kTileLanes, s.stage(1));
     solve_stage(s, settings, h, *linear, first++);
   } else if (PackedAttempt<T>::suits(s)) {
-    packed.emplace(s, settings, h);
+    return PackedAttempt<T>(s, settings, h[0]).run();
   }
   for (std::size_t i = first; i < stages; ++i) {
     T* argument = i + 1 == stages ? s.y1.data() : s.scratch.data();
-    if (packed) {
-      packed->combine(i, argument);
-    } else {
-      combine(s, settings.tableau->rows[i], h, argument);
-    }
-    const double* t = settings.has_stops ? s.t_last : s.t_new;
-    if (i + 1 < stages && !(settings.has_stops && tableau.c[i] == 1)) {
-      stage_times(s.t, s.h_try, tableau.c[i], s.t_stage, s.lanes);
-      t = s.t_stage;
-    }
-    evaluate_stage(s, settings, t, argument, i);
-    if (packed) packed->take_stage(i);
+    combine(s, settings.tableau->rows[i], h, argument);
+    evaluate_stage(s, settings, time_of_stage(s, settings, i), argument, i);
     if (linear && i + 1 < stages) solve_stage(s, settings, h, *linear, i);
   }
 
   alignas(64) T sums[kTileLanes] = {}, sums3[kTileLanes] = {}, checks[kTileLanes];
-  if (packed) {
-    packed->finish(sums, sums3, checks);
-  } else {
-    finite_checks(s, checks);
-    if (!settings.fixed) {
-      error_sums(s, settings.tableau->error, settings, h, sums);
-      if (linear) middle_sums(s, settings, h, *linear, sums);
-      if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
-    }
+  finite_checks(s, checks);
+  if (!settings.fixed) {
+    error_sums(s, settings.tableau->error, settings, h, sums);
+    if (linear) middle_sums(s, settings, h, *linear, sums);
+    if (!tableau.error3.empty()) error_sums(s, settings.tableau->error3, settings, h, sums3);
   }
   if (tableau.error3.empty()) {
     finish_error<T, false>(s, sums, sums3, checks);

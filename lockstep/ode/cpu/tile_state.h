@@ -66,6 +66,7 @@ struct StepSettings {
   bool has_stops;    // whether any trajectory has: t_end and the times beside it below then are of TileState::stops
   bool keep_stages;  // save points, events or resets may lie within steps: the interpolant will read all stages
   bool few = false;  // trajectories: one register holds them, on every instruction set that code is generated for
+  bool one_lane = false;                        // one trajectory alone
   const GeneratedStep<T>* generated = nullptr;  // what the kernels of generated_step.h run
   // Of a linearly implicit method; its linear equations lie in the tile's workspace from linear_tile_at on.
   const JacobianTile<T>* jacobian = nullptr;
