@@ -31,7 +31,7 @@ system = "lorenz"
 trajectories = {trajectories}
 initial_state = {{ normal = {{ mean = [1, 0, 0], std = 0.1 }} }}
 [time]
-span = [0, 20]
+span = [0, 60]
 save = 6
 [method]
 precision = "f64"
@@ -81,7 +81,7 @@ class ResumeTest(ToolTest):
 
     def setUp(self):
         super().setUp()
-        self.write("slow.toml", SLOW.format(trajectories=2000))
+        self.write("slow.toml", SLOW.format(trajectories=4000))
         self.write("endless.toml", ENDLESS)
 
     def succeed(self, *arguments):
@@ -232,7 +232,7 @@ class Killed(ResumeTest):
                 self.fail_with(f"slow.h5.part: found results of another run: {found}", "solve", "slow.toml", "--resume", *change)
                 self.fail_with(f", expected {expected}", "solve", "slow.toml", "--resume", *change)
         text = self.path("slow.toml").read_text()
-        for change, found in ((("[0, 20]", "[0, 21]"), "save point 1 4, expected save point 1 4.2"),
+        for change, found in ((("[0, 60]", "[0, 61]"), "save point 1 12, expected save point 1 12.2"),
                               (("[time]", "parameters = { rho = 28.5 }\n[time]"), "rho 28, expected rho 28.5"),
                               (('"lorenz"', '"rossler"'), "rhs lorenz")):
             with self.subTest(change):
