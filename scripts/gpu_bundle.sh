@@ -42,7 +42,7 @@ done
 cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
 cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
 cp benchmarks/gpu_peers*.py "$bundle/benchmarks/"
-cp scripts/gpu_{check,parts,report}.sh "$bundle/"
+cp scripts/gpu_{check,loan,parts,report}.sh "$bundle/"
 git describe --always --abbrev=40 --exclude="*" --dirty >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
 
 stage "3/3 look at it"

@@ -135,6 +135,29 @@ def other_libraries_leave_out_what_was_kept():
         assert listed() == rows[:3] + rows[4:] and len(set(rows)) == len(rows), rows
 
 
+def a_loan_does_all_of_it_at_once(folder):
+    """After what is timed the other parts side by side, and one table of all."""
+    program(folder, "cuda_engine_test", "#!/bin/sh\nexit 5\n")
+    program(folder, "device_tests", TEST)
+    program(folder, "gpu_verdict", "#!/bin/sh\necho []\n")
+    done = subprocess.run([f"{folder}/gpu_loan.sh", "60", f"{folder}/loan", "speed", "counters", "tests", "memory"],
+                          capture_output=True, text=True, env=dict(os.environ, LOCKSTEP_GPU_PYTHON="/nonexistent"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert parts(report(folder, "loan/speed.json")) == {"speed", "counters"}, done.stdout
+    assert report(folder, "loan/tests.json")["result"] == "failed" and report(folder, "loan/memory.json")["result"] == "passed"
+    script = f"{os.path.dirname(os.path.abspath(SCRIPT))}/gpu_results.py"
+    reports = [f"{folder}/loan/{name}.json" for name in ("tests", "speed", "memory")]
+    found = json.loads(subprocess.run([sys.executable, script, *reports], check=True, capture_output=True).stdout)
+    assert parts(found) == {"speed", "counters", "tests", "memory"}, found
+    assert [row.get("measure", row.get("workload")) for row in found["measured"]] == MEASURED, found
+    with open(reports[0]) as file:
+        other = file.read().replace("\"commit\": \"", "\"commit\": \"x")
+    with open(reports[0], "w") as file:
+        file.write(other)
+    done = subprocess.run([sys.executable, script, *reports], capture_output=True, text=True)
+    assert done.returncode == 1 and not done.stdout and "more than one card or commit" in done.stderr, done
+
+
 def main():
     every_suite_is_named()
     if importlib.util.find_spec("numpy"):
@@ -146,7 +169,7 @@ def main():
     for name in ("lorenz", "ocean_column"):
         shutil.copytree(f"{EXAMPLES}/{name}", f"{folder}/examples/{name}")
     shutil.copy(SCRIPT, folder)
-    for name in ("gpu_parts.sh", "gpu_report.sh"):
+    for name in ("gpu_loan.sh", "gpu_parts.sh", "gpu_report.sh"):
         shutil.copy(f"{os.path.dirname(SCRIPT)}/{name}", folder)
     with open(f"{folder}/commit", "w") as file:
         file.write("abc\n")
@@ -318,6 +341,7 @@ def main():
     found = report(folder)
     assert found["done"] == "tests first peers", found
     assert not any(row["part"] == "more_peers" for row in found["rows"]), found
+    a_loan_does_all_of_it_at_once(folder)
     shutil.rmtree(folder)
 
 
