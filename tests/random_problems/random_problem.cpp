@@ -224,7 +224,7 @@ std::string any_function(Draw& draw, const nn::Equations& system) {
 }
 
 TerminalEvent::Direction any_direction(Draw& draw) {
-  using enum TerminalEvent::Direction;
+  using enum EventDirection;
   return draw.of<TerminalEvent::Direction>({either, rising, falling});
 }
 
