@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostWidth = 512;
 constexpr std::size_t kSmallComponents = 8, kSmallWidth = 128;
 // From here on a block's threads evaluate a net together: below, sharing out a layer should cost more than it saves. (A
-// guess: no card has run either kernel.)
+// guess: no card has timed the two beside each other.)
 constexpr std::size_t kLeastTileWidth = 32;
 // Of one kernel: each takes some hundred bytes of every thread's memory, and compiling takes longer with each.
 constexpr std::size_t kMostResetsInKernel = 16;
