@@ -75,6 +75,15 @@ class GivenSide {
     return agreement::solve_again(*ensemble_, which, how, solve);
   }
 
+  // One trajectory's problem, to be solved from a state of its own on. Throws Error where it cannot be.
+  agreement::Settings::OwnProblem own_problem(std::size_t trajectory, Precision precision,
+                                              const RunControl& control) const {
+    if (!solved_) return cli::own_problem(ode::ResultFile(path_), trajectory, precision, control);
+    ode::Options options = solved_->options();
+    options.precision = precision;
+    return {solved_->problem().part(trajectory, 1), std::move(options), control};
+  }
+
   // How far rounding alone drives its trajectories apart, by solving some of them again. Nothing where that is not
   // possible, and why not.
   std::optional<Certificate> certify(MatrixPrecision mode, const agreement::SolvedAgain& how, const RunControl& control,
@@ -114,6 +123,17 @@ agreement::Verdict judge(GivenSide& a, GivenSide& b, agreement::Settings setting
     };
     return agreement::examine_by([&] { return by(a, first, agreement::OtherBits::tell); },
                                  [&] { return by(b, second, agreement::OtherBits::refuse); });
+  };
+  settings.solved_by = [&](std::size_t trajectory) {
+    const auto by = [&](const GivenSide& side) {
+      return side.own_problem(trajectory, agreement::coarser_precision(first, second), control);
+    };
+    try {
+      return by(a);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) throw;
+      return by(b);
+    }
   };
   const auto fields = agreement::compare_fields(first, second);
   const bool comparable = fields.empty() || !fields.front().forbids;

@@ -114,6 +114,7 @@ void conclude(const Ensemble& a, const Ensemble& b, Verdict& verdict) {
   }
   verdict.reasons.push_back(spread_reason(evidence));
   if (spread.outlier) verdict.reasons.push_back(outlier_reason(evidence));
+  if (!spread.by_accepted_steps.empty()) verdict.reasons.push_back(accepted_steps_reason(spread));
   if (agree && !spread.not_examined.empty()) verdict.reasons.push_back(not_examined_reason(spread));
   if (evidence.divergence_tier.asked()) {
     verdict.reasons.push_back(divergence_reason(evidence));

@@ -38,7 +38,10 @@ struct SpreadTier {
   std::optional<Departure> damaged;
   std::optional<std::size_t> other_bits;  // the first examined one of a whose bits its problem does not give
   std::size_t examined = 0;               // single trajectories that were held against members of their own
-  double worst_alone = 0;    // ratio of one of them to the farthest of its members, the nearest to what it may be
+  // Those of them that lie farther out than their members, as steps that are accepted by accident lead; ascending.
+  std::vector<std::size_t> by_accepted_steps;
+  double worst_alone =
+      0;  // of the others: ratio of one of them to the farthest of its members, the nearest to what it may be
   double allowed_alone = 0;  // what it may be there
   std::string not_examined;  // why none was, where none was
   bool passed() const { return worst_ratio <= kAllowedRatio && !outlier; }
@@ -93,6 +96,15 @@ struct Settings {
     Examined(Certificate found, Of by = Of::a) : members(std::move(found)), of(by) {}  // NOLINT: a certificate will do
   };
   std::function<Examined(const std::vector<std::size_t>&)> examine;
+  // One trajectory's problem, all components of the state being those of the solutions, and how it was solved, in the
+  // coarser precision of the two. With it an examined trajectory beyond its members is asked whether steps that are
+  // accepted lead there (detail/accepted_steps.h). Where it is empty, or throws an Error, it is taken that none do.
+  struct OwnProblem {
+    ode::Problem problem;
+    ode::Options options;
+    RunControl control = {};
+  };
+  std::function<OwnProblem(std::size_t)> solved_by;
   std::string not_examined = "nothing here can solve them";  // why `examine` is empty, as the verdict is to say
 };
 

@@ -42,6 +42,7 @@ json evidence_json(const Evidence& evidence) {
                                     {"largest_ratio", number_or_null(spread.worst_alone)},
                                     {"allowed_ratio", spread.allowed_alone}};
   }
+  if (!spread.by_accepted_steps.empty()) result["spread"]["by_accepted_steps"] = spread.by_accepted_steps;
   if (spread.other_bits) result["spread"]["reference_has_other_bits"] = *spread.other_bits;
   if (spread.damaged) {
     result["spread"]["reference_damaged"] = {{"trajectory", spread.damaged->trajectory},

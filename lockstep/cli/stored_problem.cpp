@@ -357,4 +357,13 @@ agreement::Certificate recompute_certificate(const ode::ResultFile& file, const 
   return agreement::solve_again(agreement::StoredEnsemble(file.path()), perturbed, how, solve);
 }
 
+agreement::Settings::OwnProblem own_problem(const ode::ResultFile& file, std::size_t trajectory, Precision precision,
+                                            const RunControl& control) {
+  StoredProblem stored = rebuild_problem(file, std::vector<std::size_t>{trajectory});
+  if (!stored.components.empty())
+    cannot(file, "some of its problem's components", "all of them, to go on from a saved state");
+  stored.options.precision = precision;
+  return {std::move(stored.problem), std::move(stored.options), control};
+}
+
 }  // namespace lockstep::cli

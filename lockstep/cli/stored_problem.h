@@ -11,6 +11,7 @@
 
 #include "lockstep/agreement/certificate.h"
 #include "lockstep/agreement/solved_again.h"
+#include "lockstep/agreement/verdict.h"
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/core/run_control.h"
@@ -43,5 +44,10 @@ StoredProblem rebuild_problem(const ode::ResultFile& file, std::span<const std::
 // the problem cannot be rebuilt, (cancelled) at the caller's request.
 agreement::Certificate recompute_certificate(const ode::ResultFile& file, const agreement::CertificateOptions& which,
                                              const RunControl& control, const agreement::SolvedAgain& how = {});
+
+// What Settings::solved_by is to return. Throws Error (unsupported) as rebuild_problem does, and where the file has
+// some of the components alone: nothing can be solved from such a state on.
+agreement::Settings::OwnProblem own_problem(const ode::ResultFile& file, std::size_t trajectory, Precision precision,
+                                            const RunControl& control);
 
 }  // namespace lockstep::cli

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/agreement/detail/accepted_steps.h"
 #include "lockstep/agreement/detail/own_members.h"
 #include "lockstep/core/error.h"
 
@@ -12,16 +13,6 @@ namespace lockstep::agreement {
 namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-// One trajectory's distances at a save point, in units of the solution's size: over components finite in both.
-double distance_of(const double* x, const double* y, const Scale& scale) {
-  double distance = 0;
-  for (std::size_t c = 0; c < scale.components(); ++c) {
-    const double one = std::abs(y[c] - x[c]) / scale.size[c];
-    if (one > distance && std::isfinite(one)) distance = one;
-  }
-  return distance;
-}
 
 // The members of one of the certificate's trajectories.
 Certificate alone(const Certificate& all, std::size_t sample, std::vector<double> base) {
@@ -47,14 +38,18 @@ struct Suspect {
   std::vector<double> a, b;  // [time][component]
 };
 
-// Looks at all times when the members are still close together. Where a's is not what a's problem gives (members `of`
-// a), its distance from b's says nothing of b.
-std::optional<Departure> judge_suspect(const Suspect& suspect, const Spread& spread, const Evidence& evidence,
-                                       Settings::Of of, std::size_t trajectories, double& worst_share,
-                                       SpreadTier& tier) {
-  const Certificate& own = suspect.own;
+struct Judgement {
   std::optional<Departure> outlier, damaged;
-  double share_here = worst_share, ratio_here = 0, allowed_here = 0;
+  double ratio = 0,
+         allowed = 0;  // of its distance to the farthest of its members, where it comes nearest to what it may
+  double share() const { return ratio > 0 ? ratio / allowed : 0; }
+};
+
+// Looks at all times when the members are still close together.
+Judgement judge_suspect(const Suspect& suspect, const Spread& spread, const Evidence& evidence, Settings::Of of,
+                        std::size_t trajectories) {
+  const Certificate& own = suspect.own;
+  Judgement result;
   for (std::size_t k = 0; k < own.save_points; ++k) {
     const double members = spread.at[k][kTail];
     if (!(members < spread.decisive())) continue;
@@ -68,21 +63,29 @@ std::optional<Departure> judge_suspect(const Suspect& suspect, const Spread& spr
       return members > 0 ? distance / members : distance > 0 ? kUnbounded : 0;
     };
     const double off = distance_of(base, suspect.a.data() + at, evidence.scale);
-    if (of == Settings::Of::a && ratio_of(off) > allowed && !damaged)
-      damaged = Departure{suspect.trajectory, k, off, allowed * members};
+    if (of == Settings::Of::a && ratio_of(off) > allowed && !result.damaged)
+      result.damaged = Departure{suspect.trajectory, k, off, allowed * members};
     const double distance = distance_of(suspect.a.data() + at, suspect.b.data() + at, evidence.scale);
     const double ratio = ratio_of(distance);
-    if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= share_here) continue;
-    share_here = ratio / allowed, ratio_here = ratio, allowed_here = allowed;
-    if (ratio > allowed) outlier = Departure{suspect.trajectory, k, distance, allowed * members};
+    if (ratio == 0 || std::isinf(allowed) || ratio / allowed <= result.share()) continue;
+    result.ratio = ratio, result.allowed = allowed;
+    if (ratio > allowed) result.outlier = Departure{suspect.trajectory, k, distance, allowed * members};
   }
-  if (damaged) {
-    if (!tier.damaged) tier.damaged = damaged;
-    return std::nullopt;
+  return result;
+}
+
+// Whether these states of the suspect are such as accepted steps lead to, though not those of its members.
+bool has_accepted_steps(const Suspect& suspect, const std::vector<double>& states, const Settings& settings,
+                        const Evidence& evidence, std::size_t trajectories) {
+  if (!settings.solved_by) return false;
+  try {
+    const Settings::OwnProblem own = settings.solved_by(suspect.trajectory);
+    return is_by_accepted_steps(own.problem, own.options, states, evidence.scale, evidence.spread, trajectories,
+                                own.control);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    return false;
   }
-  if (share_here > worst_share)
-    worst_share = share_here, tier.worst_alone = ratio_here, tier.allowed_alone = allowed_here;
-  return outlier;
 }
 
 }  // namespace
@@ -129,8 +132,22 @@ void judge_alone(const Ensemble& a, const Ensemble& b, const Settings& settings,
     suspect.own = alone(members, s, suspect.a);
     const Spread spread = spread_of(suspect.own, a, evidence.scale, claimed);
     ++tier.examined;
-    const auto one = judge_suspect(suspect, spread, evidence, found->of, a.trajectories(), worst_share, tier);
-    if (one) outlier = one;
+    const Judgement one = judge_suspect(suspect, spread, evidence, found->of, a.trajectories());
+    const auto explained = [&](const std::vector<double>& states) {
+      return has_accepted_steps(suspect, states, settings, evidence, a.trajectories());
+    };
+    // Nothing is asked where the verdict stands without an answer.
+    const bool open = !outlier && tier.worst_ratio <= kAllowedRatio;
+    // Where a's is not what a's problem gives (members of a), its distance from b's says nothing of b.
+    if (one.damaged && !tier.damaged && !explained(suspect.a)) tier.damaged = one.damaged;
+    if (tier.damaged && tier.damaged->trajectory == i) continue;
+    if (one.share() <= worst_share) continue;
+    if (one.outlier && open && explained(suspect.b)) {
+      tier.by_accepted_steps.push_back(i);
+      continue;
+    }
+    worst_share = one.share(), tier.worst_alone = one.ratio, tier.allowed_alone = one.allowed;
+    if (one.outlier) outlier = one.outlier;
   }
   // Their own growth is better known than what the ensemble's allows any: near a saddle a trajectory's may be beyond
   // it.

@@ -8,7 +8,19 @@
 #include <numbers>
 #include <vector>
 
+#include "lockstep/agreement/scale.h"
+
 namespace lockstep::agreement {
+
+// Of two states, in units of the solution's size: over components finite in both.
+inline double distance_of(const double* x, const double* y, const Scale& scale) {
+  double distance = 0;
+  for (std::size_t c = 0; c < scale.components(); ++c) {
+    const double one = std::abs(y[c] - x[c]) / scale.size[c];
+    if (one > distance && std::isfinite(one)) distance = one;
+  }
+  return distance;
+}
 
 // How many of the members' distances tell something: those that differ from each other and from zero. Members are
 // solved by one arithmetic, so that two which a contracting flow brings to the same numbers stay together for ever, and

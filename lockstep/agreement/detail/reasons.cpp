@@ -49,6 +49,16 @@ std::string outlier_reason(const Evidence& evidence) {
               : ".");
 }
 
+std::string accepted_steps_reason(const SpreadTier& tier) {
+  const std::vector<std::size_t>& all = tier.by_accepted_steps;
+  const bool one = all.size() == 1;
+  return (one ? "Trajectory " + std::to_string(all.front()) + " is"
+              : trajectories_text(all.size()) + " (the first " + std::to_string(all.front()) + ") are") +
+         " farther out than perturbed members: " + (one ? "it goes" : "each goes") +
+         " as a step leads that the step control accepts by accident, in one solution and not in the other. Smaller "
+         "tolerances or fixed steps make such steps rarer.";
+}
+
 std::string reference_reason(const Ensemble& a, const Evidence& evidence) {
   const SpreadTier& tier = evidence.spread_tier;
   if (tier.damaged) {

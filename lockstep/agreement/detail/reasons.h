@@ -13,6 +13,7 @@ std::string spread_reason(const Evidence& evidence);
 std::string outlier_reason(const Evidence& evidence);  // of a tier that has one
 // Of a tier in which a is not what its problem gives.
 std::string reference_reason(const Ensemble& a, const Evidence& evidence);
+std::string accepted_steps_reason(const SpreadTier& tier);
 std::string not_examined_reason(const SpreadTier& tier);
 std::string divergence_reason(const Evidence& evidence);  // of a tier that was asked
 std::string statistics_reason(const Statistics& statistics);

@@ -312,6 +312,18 @@ agreement::Settings::Examined examine(const agreement::StoredEnsemble& a, const 
                                [&] { return by(b, agreement::OtherBits::refuse); });
 }
 
+// One trajectory's problem in a, or else in b.
+agreement::Settings::OwnProblem solved_by(const agreement::StoredEnsemble& a, const agreement::StoredEnsemble& b,
+                                          std::size_t trajectory, const RunControl& control) {
+  const Precision precision = agreement::coarser_precision(a, b);
+  try {
+    return own_problem(a.file(), trajectory, precision, control);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    return own_problem(b.file(), trajectory, precision, control);
+  }
+}
+
 // One file under two names agrees with itself, which was hardly the question.
 void warn_of_one_file(const ValidateOptions& options) {
   std::error_code ignored;
@@ -363,6 +375,7 @@ int judge(const ValidateOptions& options, const Interrupt& interrupt, std::optio
     settings.examine = [&](const std::vector<std::size_t>& trajectories) {
       return examine(a, b, trajectories, mode, {&interrupt.token(), {}});
     };
+    settings.solved_by = [&](std::size_t trajectory) { return solved_by(a, b, trajectory, {&interrupt.token(), {}}); };
   }
   const agreement::Verdict verdict = agreement::judge(a, b, settings, control);
   if (only_distance && !options.json && !options.quiet) {
