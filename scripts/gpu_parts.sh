@@ -27,7 +27,7 @@ told() {
 # solve SECONDS PROBLEM DEVICE OUTPUT [FLAGS]
 solve() { told "$1" "$bin/lockstep" solve "$2" --device "$3" --output "$4" --overwrite --quiet "${@:5}"; }
 # The verdict, without how far a long comparison has come.
-validate() { told 25 "$bin/lockstep" validate "$@" | sed '/^comparing /d'; }
+validate() { told 60 "$bin/lockstep" validate "$@" | sed '/^comparing /d'; }
 
 judge() {
   cat "$work"/{speed,peers}.jsonl >"$work/judged.jsonl" 2>/dev/null

@@ -55,8 +55,7 @@ std::string accepted_steps_reason(const SpreadTier& tier) {
   return (one ? "Trajectory " + std::to_string(all.front()) + " is"
               : trajectories_text(all.size()) + " (the first " + std::to_string(all.front()) + ") are") +
          " farther out than perturbed members: " + (one ? "it goes" : "each goes") +
-         " as a step leads that the step control accepts by accident, in one solution and not in the other. Smaller "
-         "tolerances or fixed steps make such steps rarer.";
+         " as a step leads that the step control accepts by accident, in one solution and not in the other.";
 }
 
 std::string reference_reason(const Ensemble& a, const Evidence& evidence) {
