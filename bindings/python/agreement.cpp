@@ -128,12 +128,7 @@ agreement::Verdict judge(GivenSide& a, GivenSide& b, agreement::Settings setting
     const auto by = [&](const GivenSide& side) {
       return side.own_problem(trajectory, agreement::coarser_precision(first, second), control);
     };
-    try {
-      return by(a);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::cancelled) throw;
-      return by(b);
-    }
+    return agreement::own_problem_by([&] { return by(a); }, [&] { return by(b); });
   };
   const auto fields = agreement::compare_fields(first, second);
   const bool comparable = fields.empty() || !fields.front().forbids;

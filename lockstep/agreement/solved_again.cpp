@@ -18,6 +18,22 @@ bool has_bits_of_its_own(const Ensemble& ensemble) {
   });
 }
 
+// What a gives, or else b, and which it was. Where neither can, what a said.
+template <class Result>
+std::pair<Result, Settings::Of> by_either(const std::function<Result()>& a, const std::function<Result()>& b) {
+  try {
+    return {a(), Settings::Of::a};
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    try {
+      return {b(), Settings::Of::b};
+    } catch (const Error& other) {
+      if (other.kind() == ErrorKind::cancelled) throw;
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 SolvedAgain solved_for(const Ensemble& a, const Ensemble& b, OtherBits other_bits) {
@@ -53,17 +69,13 @@ Certificate solve_again(const Ensemble& whose, const CertificateOptions& which, 
 }
 
 Settings::Examined examine_by(const std::function<Certificate()>& a, const std::function<Certificate()>& b) {
-  try {
-    return a();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    try {
-      return {b(), Settings::Of::b};
-    } catch (const Error& other) {
-      if (other.kind() == ErrorKind::cancelled) throw;
-    }
-    throw;
-  }
+  auto [members, of] = by_either(a, b);
+  return {std::move(members), of};
+}
+
+Settings::OwnProblem own_problem_by(const std::function<Settings::OwnProblem()>& a,
+                                    const std::function<Settings::OwnProblem()>& b) {
+  return by_either(a, b).first;
 }
 
 }  // namespace lockstep::agreement

@@ -39,4 +39,8 @@ Certificate solve_again(const Ensemble& whose, const CertificateOptions& which, 
 // file). Where neither can, throws what the first threw; Error (cancelled) at once.
 Settings::Examined examine_by(const std::function<Certificate()>& a, const std::function<Certificate()>& b);
 
+// What Settings::solved_by returns: one trajectory's problem in a, or in b where a's cannot be had. Throws likewise.
+Settings::OwnProblem own_problem_by(const std::function<Settings::OwnProblem()>& a,
+                                    const std::function<Settings::OwnProblem()>& b);
+
 }  // namespace lockstep::agreement

@@ -316,12 +316,8 @@ agreement::Settings::Examined examine(const agreement::StoredEnsemble& a, const 
 agreement::Settings::OwnProblem solved_by(const agreement::StoredEnsemble& a, const agreement::StoredEnsemble& b,
                                           std::size_t trajectory, const RunControl& control) {
   const Precision precision = agreement::coarser_precision(a, b);
-  try {
-    return own_problem(a.file(), trajectory, precision, control);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    return own_problem(b.file(), trajectory, precision, control);
-  }
+  return agreement::own_problem_by([&] { return own_problem(a.file(), trajectory, precision, control); },
+                                   [&] { return own_problem(b.file(), trajectory, precision, control); });
 }
 
 // One file under two names agrees with itself, which was hardly the question.
