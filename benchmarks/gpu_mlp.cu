@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(cuda::kBlockThreads)
 }
 
 template <class Format, int samples, cuda::WeightPlace place>
-__global__ void __launch_bounds__(cuda::kBlockThreads, samples == 32 ? 1 : 2)
+__global__ void __launch_bounds__(cuda::kBlockThreads, cuda::tensor_blocks(samples))
     evaluate_on_tensor_cores(const __grid_constant__ cuda::TensorLaunch launch) {
   extern __shared__ __align__(16) unsigned char shared[];
   cuda::evaluate_tensor_tiles<Format, samples, place>(launch, shared);

@@ -6,7 +6,7 @@ namespace lockstep::cuda {
 namespace {
 
 template <class Format, int samples, WeightPlace place>
-__global__ void __launch_bounds__(kBlockThreads, samples == 32 ? 1 : 2)
+__global__ void __launch_bounds__(kBlockThreads, tensor_blocks(samples))
     evaluate_tensor_kernel(const __grid_constant__ TensorLaunch launch) {
   extern __shared__ __align__(16) unsigned char evaluate_shared[];
   evaluate_tensor_tiles<Format, samples, place>(launch, evaluate_shared);

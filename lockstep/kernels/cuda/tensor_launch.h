@@ -15,4 +15,7 @@ struct TensorLaunch : EvaluateLaunch<float> {
 inline constexpr int kTensorTiles[] = {128, 64};  // samples, largest first
 inline constexpr int kWarpTile = 32;              // of a warp alone
 
+// Blocks that a multiprocessor is to hold at once: 32 samples of a warp alone take the registers of two blocks.
+constexpr int tensor_blocks(int samples) { return samples == kMostWarpSamples ? 1 : 2; }
+
 }  // namespace lockstep::cuda

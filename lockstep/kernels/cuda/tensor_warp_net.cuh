@@ -25,7 +25,7 @@ class TensorWarp {
   using Values = RowFragment[kRowTiles][kHeld];
   using Sums = Numbers<float, 4>[kRowTiles][4];
 
-  // `outputs`: this warp's room in shared memory, kWarpOutputBytes a sample.
+  // `outputs`: this warp's room in shared memory, kWarpOutputPitch numbers a sample.
   __device__ TensorWarp(const TensorLaunch& launch, const TensorSpace& space, float* outputs)
       : launch_(launch), space_(space), outputs_(outputs), lane_(static_cast<int>(threadIdx.x) % 32) {}
 

@@ -12,6 +12,20 @@ struct TensorRun {
   WeightPlace place = WeightPlace::shared;
 };
 
+// One block's work by the kernel for that tile.
+template <class Format, WeightPlace place>
+void run_tensor_block(int tile, const TensorLaunch& launch, unsigned char* shared) {
+  if constexpr (Format::kTile == 16) {
+    if (tile == kWarpTile) return evaluate_tensor_tiles<Format, kWarpTile, place>(launch, shared);
+    if (tile == kWarpTile / 2) return evaluate_tensor_tiles<Format, kWarpTile / 2, place>(launch, shared);
+  }
+  if (tile == kTensorTiles[0]) {
+    evaluate_tensor_tiles<Format, kTensorTiles[0], place>(launch, shared);
+  } else {
+    evaluate_tensor_tiles<Format, kTensorTiles[1], place>(launch, shared);
+  }
+}
+
 template <class Format>
 void simulate_tensor(const TensorWeights<Format>& weights, const BlockNet& net, MatrixView<const float> in,
                      MatrixView<float> out, const TensorRun& run) {
@@ -34,21 +48,10 @@ void simulate_tensor(const TensorWeights<Format>& weights, const BlockNet& net, 
   simulate(
       {.blocks = run.blocks, .threads = kBlockThreads, .shared_bytes = launch.layout.shared_bytes(), .seed = run.seed},
       [&](unsigned char* shared) {
-        const auto evaluate = [&]<int samples>(std::integral_constant<int, samples>) {
-          if (run.place == WeightPlace::shared) {
-            evaluate_tensor_tiles<Format, samples, WeightPlace::shared>(launch, shared);
-          } else {
-            evaluate_tensor_tiles<Format, samples, WeightPlace::global>(launch, shared);
-          }
-        };
-        if constexpr (Format::kTile == 16) {
-          if (run.tile == kWarpTile) return evaluate(std::integral_constant<int, kWarpTile>());
-          if (run.tile == kWarpTile / 2) return evaluate(std::integral_constant<int, kWarpTile / 2>());
-        }
-        if (run.tile == kTensorTiles[0]) {
-          evaluate(std::integral_constant<int, kTensorTiles[0]>());
+        if (run.place == WeightPlace::shared) {
+          run_tensor_block<Format, WeightPlace::shared>(run.tile, launch, shared);
         } else {
-          evaluate(std::integral_constant<int, kTensorTiles[1]>());
+          run_tensor_block<Format, WeightPlace::global>(run.tile, launch, shared);
         }
       });
 }

@@ -8,7 +8,7 @@
 #include "lockstep/kernels/cuda/evaluate_kernel.cuh"
 #include "lockstep/kernels/cuda/evaluation_runtime.h"
 #include "lockstep/kernels/cuda/graph_kernel.cuh"
-#include "lockstep/kernels/cuda/tensor_kernel.cuh"
+#include "lockstep/kernels/cuda/testing/simulate_tensor.h"
 
 namespace lockstep::cuda::testing {
 
@@ -118,16 +118,7 @@ class SimulatedEvaluationRuntime : public EvaluationRuntime {
   template <class Format, WeightPlace place>
   static void run_tensor(int tile, unsigned blocks, const TensorLaunch& launch) {
     simulate({.blocks = blocks, .threads = kBlockThreads, .shared_bytes = launch.layout.shared_bytes()},
-             [&](unsigned char* shared) {
-               if constexpr (Format::kTile == 16) {
-                 if (tile == kWarpTile) return evaluate_tensor_tiles<Format, kWarpTile, place>(launch, shared);
-               }
-               if (tile == kTensorTiles[0]) {
-                 evaluate_tensor_tiles<Format, kTensorTiles[0], place>(launch, shared);
-               } else {
-                 evaluate_tensor_tiles<Format, kTensorTiles[1], place>(launch, shared);
-               }
-             });
+             [&](unsigned char* shared) { run_tensor_block<Format, place>(tile, launch, shared); });
   }
 };
 
