@@ -2,19 +2,9 @@
 // function; and where a host compiler reads a kernel, the words of CUDA themselves (tests only).
 #pragma once
 
+#include "lockstep/kernels/cuda/unroll.h"
 #ifndef __CUDACC__
 #include "lockstep/kernels/cuda/testing/cuda_words.h"
-#endif
-
-// Before a loop: in full, not at all, or by four; g++ 12 would warn of the pragma itself.
-#ifdef __CUDACC__
-#define LOCKSTEP_UNROLL _Pragma("unroll")
-#define LOCKSTEP_ROLLED _Pragma("unroll 1")
-#define LOCKSTEP_UNROLL_BY_4 _Pragma("unroll 4")
-#else
-#define LOCKSTEP_UNROLL
-#define LOCKSTEP_ROLLED
-#define LOCKSTEP_UNROLL_BY_4
 #endif
 
 namespace lockstep::cuda {

@@ -62,7 +62,8 @@ void add_tanh_table(Image<T>& image) {
   }
 }
 
-// As FoldedHead and FoldedUnit of thread_net.h: tables that the activation needs, n numbers of each kind, the units.
+// As FoldedHead and FoldedUnits of thread_net.h: tables that the activation needs, n numbers of each kind, the units
+// by four, with zeros where the last are fewer.
 template <class T>
 void add_folded(const Mlp& mlp, Image<T>& image, NetImage& net) {
   const std::size_t n = mlp.inputs();
@@ -80,12 +81,15 @@ void add_folded(const Mlp& mlp, Image<T>& image, NetImage& net) {
   scaling(mlp.output_scaling.scale, 1);
   scaling(mlp.output_scaling.shift, 0);
   image.pad_to(net.folded + tables + folded_head_numbers<T>(static_cast<int>(n)));
-  for (std::size_t unit = 0; unit < hidden.outputs; ++unit) {
-    const std::int64_t start = image.size();
-    image.add(hidden.bias[unit]);
-    for (std::size_t c = 0; c < n; ++c) image.add(hidden.weights[unit * n + c]);
-    for (std::size_t c = 0; c < n; ++c) image.add(last.weights[c * hidden.outputs + unit]);
-    image.pad_to(start + folded_unit_numbers<T>(static_cast<int>(n)));
+  for (std::size_t first = 0; first < hidden.outputs; first += kFoldedUnits) {
+    const auto add_row = [&](auto value) {
+      for (std::size_t unit = first; unit < first + kFoldedUnits; ++unit)
+        image.add(unit < hidden.outputs ? value(unit) : 0.0);
+    };
+    add_row([&](std::size_t unit) { return hidden.bias[unit]; });
+    for (std::size_t c = 0; c < n; ++c) add_row([&](std::size_t unit) { return hidden.weights[unit * n + c]; });
+    for (std::size_t c = 0; c < n; ++c)
+      add_row([&](std::size_t unit) { return last.weights[c * hidden.outputs + unit]; });
   }
   net.folded_numbers = image.size() - net.folded;
 }

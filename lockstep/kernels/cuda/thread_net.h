@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/kernels/cuda/net_image.h"
+#include "lockstep/kernels/cuda/unroll.h"
 #include "lockstep/kernels/math/math.h"
 
 namespace lockstep::cuda {
@@ -16,32 +17,47 @@ namespace lockstep::cuda {
 #define LOCKSTEP_HOST_DEVICE_CALL inline
 #endif
 
-// For math::tanh in float32, whose denominators lie in [0.47, 1.63]: its division without the general one's question
-// whether operands are extreme, behind which a subroutine waits. Without that branch the compiler mixes the work on
-// several numbers. Where the numerator is so small that its remainder would be lost, the denominator is 1.
-struct TanhLane : ScalarLane<float> {
-  static LOCKSTEP_HOST_DEVICE float div(float a, float b) {
+// For math::tanh, whose denominators lie in [0.47, 1.63] in float32 and in [1, 2e16] in float64: its division without
+// the general one's question whether operands are extreme, behind which a subroutine waits. Without that branch the
+// compiler mixes the work on several numbers. Where the numerator is so small that its remainder would be lost, the
+// denominator is 1.
+template <class T>
+struct TanhLane : ScalarLane<T> {
+  using L = ScalarLane<T>;
+  static LOCKSTEP_HOST_DEVICE T div(T a, T b) {
 #ifdef __CUDA_ARCH__
-    float guess;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(b));  // off by 1 ulp at most (PTX ISA)
+    T guess;
+    if constexpr (sizeof(T) == 4) {
+      asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(b));  // off by 1 ulp at most (PTX ISA)
+    } else {
+      asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(guess) : "d"(b));  // 20 bits in, 20 bits out (PTX ISA)
+    }
     return quotient(a, b, guess);
 #else
     return a / b;
 #endif
   }
-  // a / b rounded correctly, from 1 / b to 2 ulp: tried for all 1.09e9 quotients of tanh, with guesses -2 to 2 ulp off.
-  static LOCKSTEP_HOST_DEVICE float quotient(float a, float b, float guess) {
-    const float reciprocal = fma(guess, nfma(b, guess, 1.0f), guess);
-    const float q = mul(a, reciprocal);
-    return fma(reciprocal, nfma(b, q, a), q);
+  // float32: a / b from 1 / b to 1 ulp: one correction of the first quotient. No theorem says that it is rounded
+  // correctly then (a quotient may lie 2^-25 ulp beside the middle of two numbers), but tanh asks for no more than
+  // 1.09e9 quotients: each was tried with every such guess, and each gave the same tanh as the true quotient.
+  // float64: from 1 / b to 2^-17. The reciprocal's error becomes its third power and is squared once more, so that it
+  // is rounded correctly, and from that the quotient is (Markstein, IBM J. Res. Dev. 34, 1990, pp. 111-119).
+  static LOCKSTEP_HOST_DEVICE T quotient(T a, T b, T guess) {
+    if constexpr (sizeof(T) == 8) {
+      const T error = L::nfma(b, guess, 1);
+      guess = L::fma(guess, L::fma(error, error, error), guess);
+      guess = L::fma(guess, L::nfma(b, guess, 1), guess);
+    }
+    const T q = L::mul(a, guess);
+    return L::fma(guess, L::nfma(b, q, a), q);
   }
 };
 
 // activation(x) for a kind that is compiled in.
 template <ActivationKind kind, class T>
 LOCKSTEP_HOST_DEVICE T activate_unit(T x, T alpha) {
-  if constexpr (kind == ActivationKind::tanh && sizeof(T) == 4) {
-    return math::tanh<TanhLane>(x);
+  if constexpr (kind == ActivationKind::tanh) {
+    return math::tanh<TanhLane<T>>(x);
   } else {
     return math::activate<kind, ScalarLane<T>>(x, alpha);
   }
@@ -112,20 +128,17 @@ template <class T, int n>
 struct alignas(16) FoldedHead {
   T bias[n], input_shift[n], input_scale[n], output_scale[n], output_shift[n];
 };
+// Four units at a time, what they have of a kind side by side: one load of 16 bytes, or two.
+inline constexpr int kFoldedUnits = 4;
 template <class T, int n>
-struct alignas(16) FoldedUnit {
-  T bias, in[n], out[n];
+struct alignas(16) FoldedUnits {
+  T bias[kFoldedUnits], in[n][kFoldedUnits], out[n][kFoldedUnits];
 };
-// Their sizes in numbers of T, for n known at run time.
+// A head's size in numbers of T, for n known at run time.
 template <class T>
 LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_head_numbers(int n) {
   constexpr int step = 16 / sizeof(T);
   return (5 * n + step - 1) / step * step;
-}
-template <class T>
-LOCKSTEP_HOST_DEVICE constexpr std::int64_t folded_unit_numbers(int n) {
-  constexpr int step = 16 / sizeof(T);
-  return (1 + 2 * n + step - 1) / step * step;
 }
 
 // tanh's table, before the head of a net in float32 whose hidden units are tanh: on a device in shared memory like the
@@ -155,7 +168,7 @@ LOCKSTEP_HOST_DEVICE TanhEntry entry_of(const TanhTable16& table, std::int32_t i
 #endif
 }
 LOCKSTEP_HOST_DEVICE float tanh_by_table(const TanhTable16& table, float x) {
-  using L = TanhLane;
+  using L = TanhLane<float>;
   const auto start = math::tanh_start<L>(x);
   const TanhEntry entry = entry_of(table, start.interval);
   return math::tanh_end<L>(
@@ -173,25 +186,32 @@ LOCKSTEP_HOST_DEVICE T activate_folded(const T* image, T x, T alpha) {
 template <ActivationKind kind, class T, int n>
 LOCKSTEP_HOST_DEVICE void evaluate_folded(const T* image, const NetImage& net, const T* u, T* out) {
   using L = ScalarLane<T>;
+  using Units = FoldedUnits<T, n>;
   static_assert(sizeof(FoldedHead<T, n>) == sizeof(T) * folded_head_numbers<T>(n));
-  static_assert(sizeof(FoldedUnit<T, n>) == sizeof(T) * folded_unit_numbers<T>(n));
   const T* const numbers = image + folded_table_numbers<T>(kind);
   const auto& head = *reinterpret_cast<const FoldedHead<T, n>*>(numbers);
-  const auto* unit = reinterpret_cast<const FoldedUnit<T, n>*>(numbers + folded_head_numbers<T>(n));
   T x[n], sum[n];
   for (int c = 0; c < n; ++c) {
     x[c] = net.input_scale >= 0 ? L::div(L::sub(u[c], head.input_shift[c]), head.input_scale[c]) : u[c];
     sum[c] = head.bias[c];
   }
-  const int units = net.layer[0].outputs;
   const T alpha = static_cast<T>(net.layer[0].alpha);
-  for (int j = 0; j < units; ++j) {
-    const FoldedUnit<T, n> w = unit[j];
-    T hidden = w.bias;
-    for (int c = 0; c < n; ++c) hidden = L::fma(w.in[c], x[c], hidden);
+  const auto add_unit = [&](const Units& w, int j) {
+    T hidden = w.bias[j];
+    for (int c = 0; c < n; ++c) hidden = L::fma(w.in[c][j], x[c], hidden);
     const T h = activate_folded<kind>(image, hidden, alpha);
-    for (int c = 0; c < n; ++c) sum[c] = L::fma(w.out[c], h, sum[c]);
+    for (int c = 0; c < n; ++c) sum[c] = L::fma(w.out[c][j], h, sum[c]);
+  };
+  const int count = net.layer[0].outputs;
+  const auto* units = reinterpret_cast<const Units*>(numbers + folded_head_numbers<T>(n));
+  const auto* const whole = units + count / kFoldedUnits;
+  LOCKSTEP_ROLLED
+  for (; units != whole; ++units) {
+    const Units w = *units;
+    for (int j = 0; j < kFoldedUnits; ++j) add_unit(w, j);
   }
+  LOCKSTEP_ROLLED
+  for (int j = 0; j < count % kFoldedUnits; ++j) add_unit(*units, j);
   for (int c = 0; c < n; ++c)
     out[c] = net.output_scale >= 0 ? L::fma(sum[c], head.output_scale[c], head.output_shift[c]) : sum[c];
 }

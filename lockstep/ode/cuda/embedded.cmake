@@ -7,8 +7,8 @@ set(embedded
   kernels/math/math_bodies-inl.h kernels/math/modulo-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h
   kernels/math/tanh-inl.h kernels/math/trig-inl.h
   kernels/cuda/block_net.cuh kernels/cuda/block_net.h kernels/cuda/device_words.cuh kernels/cuda/mma_words.cuh
-  kernels/cuda/tensor_net.cuh kernels/cuda/tensor_net.h kernels/cuda/tensor_number.h ode/cuda/block_advance.cuh
-  ode/cuda/block_launch.h ode/cuda/block_trajectory.h ode/cuda/tensor_tile.cuh
+  kernels/cuda/tensor_net.cuh kernels/cuda/tensor_net.h kernels/cuda/tensor_number.h kernels/cuda/unroll.h
+  ode/cuda/block_advance.cuh ode/cuda/block_launch.h ode/cuda/block_trajectory.h ode/cuda/tensor_tile.cuh
   ode/cuda/gemm/column.h ode/cuda/gemm/column_memory.h ode/cuda/gemm/factor.h ode/cuda/gemm/gemm_launch.h
   ode/cuda/gemm/round.cuh ode/cuda/gemm/round_launch.h
   ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
