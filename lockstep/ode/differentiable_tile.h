@@ -41,6 +41,7 @@ struct ForwardTileView {
   const T* in_dot;         // [component][lane]
   const T* parameter_dot;  // [parameter][lane], null when there are none
   T* out_dot;              // [output][lane]
+  int lanes = kTileLanes;  // the first ones, that count
 };
 
 // What one evaluation and its reverse() left behind.
@@ -97,6 +98,8 @@ class DifferentiableTile : public TileFunction<T> {
   // Makes forward() ready at the present weights; where there is no such thing it stays so, and pushes_forward() false.
   // Needs the tile to itself. The workspace of forward() holds forward_workspace_bytes().
   virtual void prepare_forward() {}
+  // Whether what it makes serves all solves to come.
+  virtual bool keeps_forward() const { return false; }
   virtual bool pushes_forward() const { return false; }
   virtual void forward(const ForwardTileView<T>& /*tile*/, std::byte* /*workspace*/) const {}
   virtual std::size_t forward_workspace_bytes() const { return 0; }

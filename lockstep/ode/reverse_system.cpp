@@ -69,7 +69,7 @@ void forward_system(const ForwardTileView<T>& tile) {
   using Dual = DualLane<L>;
   constexpr int n = System::kComponents, m = System::kParameters;
   const RoundedTime<System, T> time(tile.t);
-  for (int lane = 0; lane < kTileLanes; lane += static_cast<int>(hn::Lanes(d))) {
+  for (int lane = 0; lane < tile.lanes; lane += static_cast<int>(hn::Lanes(d))) {
     typename Dual::V u[n], p[m > 0 ? m : 1], du[n];
     const auto pair = [&](const T* rows, const T* dots, int index) {
       return typename Dual::V(hn::Load(d, rows + index * kTileLanes + lane),

@@ -39,7 +39,7 @@ std::optional<UnresolvedDerivatives> for_each_tile(const Problem& problem, const
   constexpr std::size_t kMemoryBytes = std::size_t{1} << 28;  // for the records of all threads
   const cpu::EnginePlan plan = cpu::plan(problem, options);
   const cpu::DifferentiableRhs<T> rhs(*problem.rhs, method(options.method), plan.target);
-  if (problem.rhs->components() >= cpu::kManyComponents) rhs.function->prepare_forward();
+  rhs.prepare_forward(problem.rhs->components());
   const detail::CommonSteps common = detail::find_common_steps<T>(problem, options, plan, rhs, control);
   const std::size_t count = problem.trajectories(), n = problem.rhs->components();
   const std::size_t row = problem.save_points() * n;

@@ -120,13 +120,17 @@ void end(TileCotangents<T>& bar, std::size_t components, LaneMask accepted) {
 }
 
 template <class T>
-void merge(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept, int lanes) {
+void merge(T* in_out, std::size_t rows, std::size_t width, const T* other, std::size_t components, LaneMask kept,
+           int lanes) {
   const Tag<T> d;
-  for (std::size_t row = 0; row < rows; row += components, in_out += components * kTileLanes) {
-    each_register<T>(std::min(components, rows - row), lanes, [&](int v, std::size_t at) {
-      const auto keep = lanes_of(d, kept, v);
-      hn::Store(hn::IfThenElse(keep, hn::Load(d, in_out + at), hn::Load(d, other + at)), d, in_out + at);
-    });
+  for (int v = 0; v < lanes; v += static_cast<int>(hn::Lanes(d))) {
+    const auto keep = lanes_of(d, kept, v);
+    T* at = in_out + v;
+    for (std::size_t row = 0; row < rows; row += components) {
+      const T* from = other + v;
+      for (std::size_t i = std::min(components, rows - row); i-- > 0; at += width, from += kTileLanes)
+        hn::Store(hn::IfThenElse(keep, hn::Load(d, at), hn::Load(d, from)), d, at);
+    }
   }
 }
 
@@ -171,11 +175,27 @@ void scale(const T* h, std::size_t rows, const T* in, T* out, int lanes) {
 }
 
 template <class T>
-void add_scaled(const T* h, std::size_t rows, const T* in, T* out) {
+void add_scaled(const T* h, std::size_t rows, const T* in, T* out, int lanes) {
   using L = Lane<T>;
   const Tag<T> d;
-  each_register<T>(rows, kTileLanes, [&](int v, std::size_t at) {
+  each_register<T>(rows, lanes, [&](int v, std::size_t at) {
     hn::Store(L::add(hn::Load(d, out + at), L::mul(hn::Load(d, h + v), hn::Load(d, in + at))), d, out + at);
+  });
+}
+
+template <class T>
+void stage_sum(const T* h, std::size_t rows, const StageSum<T>& row, const T* k, const T* from, T* out, int lanes) {
+  using L = Lane<T>;
+  const Tag<T> d;
+  each_register<T>(rows, lanes, [&](int v, std::size_t at) {
+    const auto step = hn::Load(d, h + v);
+    auto sum = from == nullptr ? hn::Zero(d) : hn::Load(d, from + at);
+    for (const auto& term : row.terms) {
+      const auto scaled =
+          L::mul(L::mul(step, L::set(term.weight)), hn::Load(d, k + term.stage * rows * kTileLanes + at));
+      sum = L::add(sum, scaled);
+    }
+    hn::Store(sum, d, out + at);
   });
 }
 
@@ -227,8 +247,8 @@ double squared_error(const T* states, const double* targets, const double* weigh
 template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
   static constexpr ode::cpu::AdjointKernels<T> kTable = {
-      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,        merge<T>,        factor<T>,
-      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    add_scaled<T>, squared_error<T>};
+      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,        merge<T>,     factor<T>,
+      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    add_scaled<T>, stage_sum<T>, squared_error<T>};
   return &kTable;
 }
 

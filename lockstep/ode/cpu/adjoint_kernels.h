@@ -25,7 +25,7 @@ struct TileCotangents {
   AlignedBuffer<T> stage_argument;  // of Y_i
   AlignedBuffer<T> k;               // [stage]
   AlignedBuffer<T> saved;           // of states saved within the step
-  alignas(64) T h[kTileLanes];      // 0 in lanes that took no part
+  alignas(64) T h[kTileLanes] = {};  // 0 in lanes that took no part
   alignas(64) double theta[kTileLanes];
   int lanes = kTileLanes;
 };
@@ -43,8 +43,10 @@ struct AdjointKernels {
   void (*stage_times)(const double* t, const double* h, double c, double* out, int lanes);
   // k_first = k_1 in the lanes of `accepted`.
   void (*end)(TileCotangents<T>&, std::size_t components, LaneMask accepted);
-  // out = in in the lanes of `kept`, row by row, else the row of `other` [components] that comes round.
-  void (*merge)(T* in_out, std::size_t rows, const T* other, std::size_t components, LaneMask kept, int lanes);
+  // out = in in the lanes of `kept`, row by row of `width` numbers, else the row of `other` [components][lane] that
+  // comes round.
+  void (*merge)(T* in_out, std::size_t rows, std::size_t width, const T* other, std::size_t components, LaneMask kept,
+                int lanes);
   // Of a linearly implicit method: J in linear.matrix becomes the factors of W = 1/gamma - h J.
   void (*factor)(const LinearTile<T>& linear, T inverse_gamma, const T* h, int lanes);
   // rows [component][lane] become W^-1 or W^-T times them.
@@ -55,7 +57,10 @@ struct AdjointKernels {
   // out = h in, of a number h for each lane.
   void (*scale)(const T* h, std::size_t rows, const T* in, T* out, int lanes);
   // out += h in, rounded twice.
-  void (*add_scaled)(const T* h, std::size_t rows, const T* in, T* out);
+  void (*add_scaled)(const T* h, std::size_t rows, const T* in, T* out, int lanes);
+  // out = from + sum_j (h a_ij) k_j, as add_scaled() would add them one by one: k is [stage][rows][lane]. Null for
+  // zeros.
+  void (*stage_sum)(const T* h, std::size_t rows, const StageSum<T>& row, const T* k, const T* from, T* out, int lanes);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
   // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
   double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);

@@ -39,6 +39,22 @@ void RecordMemory::add_piece(std::size_t bytes, std::size_t most) {
   all_ += size;
 }
 
+void TileSteps::add_piece() {
+  const std::size_t rows = has_stops_ ? 5 : 3;
+  pieces_.push_back(std::make_unique<TileStep[]>(kPiece));
+  rows_.emplace_back(kPiece * rows * lanes_);
+  double* row = rows_.back().data();
+  for (std::size_t i = 0; i < kPiece; ++i, row += rows * lanes_) {
+    TileStep& step = pieces_.back()[i];
+    step.index = size_ + i;
+    step.t = row;
+    step.t_new = row + lanes_;
+    step.h = row + 2 * lanes_;
+    step.t_last = has_stops_ ? row + 3 * lanes_ : step.t_new;
+    step.t_behind = has_stops_ ? row + 4 * lanes_ : step.t_new;
+  }
+}
+
 template <class T>
 AdjointTile<T>::AdjointTile(const Problem& problem, const Options& options, const DifferentiableRhs<T>& rhs,
                             CpuTarget target, std::size_t memory_bytes)
@@ -79,6 +95,7 @@ template <class T>
 void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const AcceptedStep> common,
                              std::span<const TrajectoryRecord> ends) {
   choose_plan(lanes);
+  widen_rows(lanes);
   load(first, lanes);
   recorder_->point_at(nullptr);
   context_.step.kernels.start(tile_, context_.step.settings);
@@ -86,7 +103,7 @@ void AdjointTile<T>::forward(std::size_t first, int lanes, std::span<const Accep
   std::fill_n(end_bar_.data(), end_bar_.size(), T(0));
   std::fill_n(parameter_bar_.data(), parameter_bar_.size(), T(0));
   std::fill_n(reset_bar_.data(), reset_bar_.size(), T(0));
-  steps_.clear();
+  steps_.clear(kept_lanes_, has_stops());
   sample_ = {};
   checkpoints_.clear();
   resets_.clear();
@@ -113,6 +130,41 @@ void AdjointTile<T>::choose_plan(int lanes) {
   plan_ = lasting_plan_;
   segment_.clear();
   record_memory_ = {};
+}
+
+// Few trajectories leave most of a tile's lanes empty: their records need the first registers alone, a quarter of the
+// memory or half of it, which the system would have to hand out first.
+template <class T>
+void AdjointTile<T>::widen_rows(int lanes) {
+  constexpr std::size_t kRegister = 64 / sizeof(T);
+  const std::size_t wanted = std::bit_ceil(std::max(static_cast<std::size_t>(lanes), kRegister));
+  if (wanted <= kept_lanes_) return;
+  kept_lanes_ = wanted;
+  recorder_->keep_lanes(kept_lanes_);
+  if (kept_lanes_ < kTileLanes && spread_.empty()) spread_ = AlignedBuffer<T>(context_.components() * kTileLanes);
+  segment_.clear();
+  record_memory_ = {};
+}
+
+// Times [kept lane] as a tile has them, lanes behind those as the last of them; until the next call.
+template <class T>
+const double* AdjointTile<T>::spread_times(const double* kept) {
+  if (kept_lanes_ == kTileLanes) return kept;
+  std::copy_n(kept, kept_lanes_, spread_times_);
+  std::fill_n(spread_times_ + kept_lanes_, kTileLanes - kept_lanes_, kept[kept_lanes_ - 1]);
+  return spread_times_;
+}
+
+// The same of rows of each component.
+template <class T>
+const T* AdjointTile<T>::spread(const T* kept) {
+  if (kept_lanes_ == kTileLanes) return kept;
+  T* to = spread_.data();
+  for (; to < spread_.data() + spread_.size(); to += kTileLanes, kept += kept_lanes_) {
+    std::copy_n(kept, kept_lanes_, to);
+    std::fill_n(to + kept_lanes_, kTileLanes - kept_lanes_, kept[kept_lanes_ - 1]);
+  }
+  return spread_.data();
 }
 
 // Lanes past the last trajectory hold copies of it, or of its start where nothing is recorded and they do not advance,
@@ -315,7 +367,7 @@ Landing AdjointTile<T>::pass(LaneMask advanced, LaneMask reset) {
   know_behind(renewed);
   if (landing.renewed != 0) {
     steps_.back().renewed = renewed;
-    for (int lane = 0; lane < kTileLanes; ++lane) {  // others stand where they stood, those past the last one, too
+    for (int lane = 0; lane < kept_lanes(); ++lane) {  // others stand where they stood, those past the last one, too
       steps_.back().t_behind[lane] = ((renewed >> lane) & 1) != 0 ? tile_.t_stage[lane] : stands_at(lane);
     }
   }
@@ -342,10 +394,11 @@ LaneMask AdjointTile<T>::stay_before_dead_ends(LaneMask renewed) {
     failing |= LaneMask{1} << lane;
     stands_at_[lane] = steps_.back().t_last[lane];
     const auto last = static_cast<std::size_t>(context_.stages()) - 2;
-    const T* const y1 = segment_[segment_count_ - 1].arguments.data() + last * n * kTileLanes;
+    const T* y1 = segment_[segment_count_ - 1].arguments.data() + last * n * kept_lanes_ + lane;
     for (std::size_t place = static_cast<std::size_t>(lane); place < n * kTileLanes; place += kTileLanes) {
       end_state_[place] = tile_.y[place];
-      tile_.y[place] = y1[place];
+      tile_.y[place] = *y1;
+      y1 += kept_lanes_;
     }
   }
   dead_ends_ |= failing;
@@ -408,7 +461,7 @@ StageRecord<T>& AdjointTile<T>::next_record() {
   if (segment_count_ == 0 && (checkpoints_.empty() || checkpoints_.back().step != steps_.size())) add_checkpoint();
   if (segment_count_ == segment_.size()) {
     const std::size_t stages = total_stages() - 1;
-    const std::size_t size = context_.components() * kTileLanes;
+    const std::size_t size = context_.components() * kept_lanes_;
     segment_.push_back(record_memory_.take<T>(solved_stages() * size, stages * size,
                                               plan_.keep_recorded ? stages * rhs_.record_bytes() : 0,
                                               plan_.segment_steps - segment_.size()));
@@ -421,7 +474,8 @@ StageRecord<T>& AdjointTile<T>::next_record() {
 template <class T>
 void AdjointTile<T>::record_into(StageRecord<T>* record) {
   recorder_->point_at(record, directional_ ? 1 : 0);
-  if (directional_ && record != nullptr) std::copy_n(tile_.y.data(), tile_.y.size(), record->arguments.data());
+  if (directional_ && record != nullptr)
+    keep_rows(tile_.y.data(), context_.components(), kept_lanes_, record->arguments.data());
 }
 
 template <class T>
@@ -436,14 +490,26 @@ void AdjointTile<T>::add_checkpoint() {
 
 template <class T>
 void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated) {
-  TileStep& step = steps_.emplace_back();
-  for (int lane = 0; lane < kTileLanes; ++lane) {
-    const bool moved = (accepted >> lane) & 1;
-    step.t[lane] = moved ? tile_.t[lane] : stands_at(lane);
-    step.t_new[lane] = moved ? tile_.t_new[lane] : step.t[lane];
-    step.h[lane] = moved ? tile_.h_try[lane] : 0;
-    step.t_last[lane] = moved && has_stops() ? tile_.t_last[lane] : step.t_new[lane];
-    if (moved && notes_steps_) note_long_step(lane, step);
+  TileStep& step = steps_.add();
+  std::copy_n(tile_.t, kept_lanes_, step.t);
+  for (LaneMask bits = dead_ends_ & ~accepted; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    if (lane < kept_lanes()) step.t[lane] = stands_at_[lane];
+  }
+  std::copy_n(step.t, kept_lanes_, step.t_new);
+  std::fill_n(step.h, kept_lanes_, 0.0);
+  for (LaneMask bits = accepted; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    step.t_new[lane] = tile_.t_new[lane];
+    step.h[lane] = tile_.h_try[lane];
+    if (notes_steps_) note_long_step(lane, step);
+  }
+  if (has_stops()) {
+    std::copy_n(step.t_new, kept_lanes_, step.t_last);
+    for (LaneMask bits = accepted; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      step.t_last[lane] = tile_.t_last[lane];
+    }
   }
   step.renewed = step.reset = 0;
   step.accepted = accepted;
@@ -474,7 +540,7 @@ template <class T>
 void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
   const std::size_t n = context_.components();
   record.usable = !record.recorded.empty();
-  if (directional_) std::copy_n(tile_.stage(1), record.slopes.size(), record.slopes.data());
+  if (directional_) keep_rows(tile_.stage(1), solved_stages() * n, kept_lanes_, record.slopes.data());
   const LaneMask left = ~accepted & (~LaneMask{0} >> (kTileLanes - tile_.lanes));
   if (accepted == ~LaneMask{0}) return;
   // The stages that only the interpolant needs are not seen by the error.
@@ -482,23 +548,27 @@ void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
              more = std::max(first, recorder_->stages() + 1) - first;
   for (LaneMask bits = left; bits != 0 && record.usable; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    const auto finite = [&](const T* rows) {
+    const auto finite = [&](const T* rows, std::size_t width) {
       T sum = 0;
-      for (std::size_t row = 0; row < more * n; ++row) sum += at(rows, lane, row) * 0;
+      for (std::size_t row = 0; row < more * n; ++row) sum += rows[row * width + static_cast<std::size_t>(lane)] * 0;
       return sum == 0;
     };
-    record.usable =
-        tile_.error_squared[lane] <= std::numeric_limits<double>::max() &&
-        (more == 0 || (finite(record.arguments.data() + (first - 1) * n * kTileLanes) && finite(tile_.stage(first))));
+    record.usable = tile_.error_squared[lane] <= std::numeric_limits<double>::max() &&
+                    (more == 0 || (finite(record.arguments.data() + (first - 1) * n * kept_lanes_, kept_lanes_) &&
+                                   finite(tile_.stage(first), kTileLanes)));
   }
-  adjoint_.merge(record.arguments.data(), recorder_->stages() * n, tile_.y.data(), n, accepted, tile_.lanes);
-  adjoint_.merge(record.slopes.data(), solved_stages() * n, tile_.y.data(), n, accepted, tile_.lanes);
+  const auto merge = [&](std::span<T> rows, std::size_t count) {
+    adjoint_.merge(rows.data(), count, kept_lanes_, tile_.y.data(), n, accepted, tile_.lanes);
+  };
+  merge(record.arguments, recorder_->stages() * n);
+  merge(record.slopes, solved_stages() * n);
 }
 
 template <class T>
 std::vector<AcceptedStep> AdjointTile<T>::steps_of(int lane) const {
   std::vector<AcceptedStep> steps;
-  for (const TileStep& step : steps_) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const TileStep& step = steps_[i];
     if ((step.accepted >> lane) & 1) steps.push_back({step.t[lane], left_at(step, lane), step.h[lane]});
   }
   return steps;
@@ -524,10 +594,10 @@ template <class T>
 void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   stop_if_cancelled();
   const TileStep& step = steps_[index];
-  std::copy_n(step.t, kTileLanes, tile_.t);
-  std::copy_n(step.t_new, kTileLanes, tile_.t_new);
-  std::copy_n(step.h, kTileLanes, tile_.h_try);
-  std::copy_n(step.t_last, kTileLanes, tile_.t_last);
+  std::copy_n(step.t, kept_lanes_, tile_.t);
+  std::copy_n(step.t_new, kept_lanes_, tile_.t_new);
+  std::copy_n(step.h, kept_lanes_, tile_.h_try);
+  std::copy_n(step.t_last, kept_lanes_, tile_.t_last);
   record_into(record);
   context_.step.kernels.attempt(tile_, context_.step.settings);
   if (record != nullptr) {
@@ -537,7 +607,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   recorder_->point_at(nullptr);
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
   if (step.renewed == 0) return;
-  std::copy_n(step.t_behind, kTileLanes, tile_.t_stage);
+  std::copy_n(step.t_behind, kept_lanes_, tile_.t_stage);
   for (LaneMask bits = step.renewed & ~step.reset; bits != 0; bits &= bits - 1)
     give_impulses(tile_, __builtin_ctz(bits));
   if (step.reset != 0) put_behind(index, tile_.y.data());

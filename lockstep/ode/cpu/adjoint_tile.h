@@ -99,6 +99,10 @@ class AdjointTile {
     throw Error(ErrorKind::cancelled, {.found = "derivatives stopped by their caller"});
   }
   void choose_plan(int lanes);
+  void widen_rows(int lanes);
+  const T* spread(const T* kept);
+  const double* spread_times(const double* kept);
+  int kept_lanes() const { return static_cast<int>(kept_lanes_); }
   void load(std::size_t first, int lanes);
   void begin_lanes();
   void stand_in_for_broken_starts();
@@ -196,13 +200,16 @@ class AdjointTile {
   AlignedBuffer<T> states_;                      // [lane][time][component]
   AlignedBuffer<T> behind_;                      // behind_changes()
 
-  std::vector<TileStep> steps_;
+  TileSteps steps_;
   LongStep<T> long_steps_[kTileLanes][LongStep<T>::kOfATrajectory];
   std::size_t step_counts_[kTileLanes] = {};
   bool notes_steps_ = false, samples_steps_ = false;
   StepSample<T> sample_;
   LocalError local_errors_[kTileLanes];
   RecordMemory record_memory_;
+  std::size_t kept_lanes_ = 0;  // in a row of records
+  AlignedBuffer<T> spread_;
+  alignas(64) double spread_times_[kTileLanes] = {};
   std::vector<StageRecord<T>> segment_;  // steps [segment_first_, segment_first_ + segment_count_)
   std::size_t segment_first_ = 0, segment_count_ = 0;
   std::vector<Checkpoint<T>> checkpoints_;

@@ -12,7 +12,8 @@
 namespace lockstep::ode::cpu {
 
 // From how many components on the derivative itself is taken along each direction, where a right-hand side has it,
-// instead of a Jacobian from its rows: those cost as many transposes as there are components.
+// instead of a Jacobian from its rows: those cost as many transposes as there are components. What is made for it then
+// is made anew for each solve; where it is kept, it is taken of few components too.
 inline constexpr std::size_t kManyComponents = 64;
 
 template <class T>
@@ -31,6 +32,11 @@ struct DifferentiableRhs {
     function->set_weights(weights);
     if (directional) directional->set_weights(weights);
     if (trained_jacobian_) trained_jacobian_->set_weights(weights);
+  }
+
+  // Before derivatives are carried forward.
+  void prepare_forward(std::size_t components) const {
+    if (components >= kManyComponents || function->keeps_forward()) function->prepare_forward();
   }
 
   std::shared_ptr<DifferentiableTile<T>> function;

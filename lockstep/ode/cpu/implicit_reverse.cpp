@@ -31,12 +31,14 @@ class FiniteSums {
 // The factors that the step's stages were solved with.
 template <class T>
 void AdjointTile<T>::linearise(const TileStep& step, const StageRecord<T>& record) {
-  for (int lane = 0; lane < kTileLanes; ++lane) {
+  for (int lane = 0; lane < kept_lanes(); ++lane) {
     const double t = step.t[lane];
     t_linear_[lane] = has_stops() ? detail::step_end(tile_.stops[lane], t, step.h[lane] < 0).behind : t;
   }
-  context_.jacobian->evaluate({t_linear_, record.arguments.data(), tile_.parameters.data(), nullptr, bar_.lanes},
-                              linear_->matrix, linear_->by_time, workspace_.data());
+  std::fill_n(t_linear_ + kept_lanes_, kTileLanes - kept_lanes_, t_linear_[kept_lanes_ - 1]);
+  context_.jacobian->evaluate(
+      {t_linear_, spread(record.arguments.data()), tile_.parameters.data(), nullptr, bar_.lanes}, linear_->matrix,
+      linear_->by_time, workspace_.data());
   adjoint_.factor(*linear_, context_.tableau.inverse_gamma, bar_.h, bar_.lanes);
 }
 
@@ -44,8 +46,9 @@ void AdjointTile<T>::linearise(const TileStep& step, const StageRecord<T>& recor
 template <class T>
 const T* AdjointTile<T>::direction_of(std::size_t stage, const StageRecord<T>& record) {
   const std::size_t size = context_.components() * kTileLanes;
-  T* to = std::copy_n(record.arguments.data(), size, direction_.data());
-  to = std::copy_n(record.slopes.data() + (stage - 1) * size, size, to);
+  T* to = std::copy_n(spread(record.arguments.data()), size, direction_.data());
+  const std::size_t before = (stage - 1) * context_.components() * kept_lanes_;
+  to = std::copy_n(spread(record.slopes.data() + before), size, to);
   std::fill_n(to, kTileLanes, context_.tableau.time_weights[stage]);
   return direction_.data();
 }

@@ -310,10 +310,9 @@ std::optional<UnresolvedDerivatives> find_unresolved(const Problem& problem, con
   StepMaps<T> maps(problem, tableau, *rhs.function, steps);
   const std::optional<std::size_t> unstable = find_unstable(maps, steps);
   if (!unstable) return {};
-  if (problem.rhs->components() >= kManyComponents) {
-    rhs.function->prepare_forward();
-    if (!rhs.function->pushes_forward()) return {};  // a transpose for each component and stage: longer than the solve
-  }
+  rhs.prepare_forward(problem.rhs->components());
+  // A transpose for each component and stage takes longer than the solve.
+  if (problem.rhs->components() >= kManyComponents && !rhs.function->pushes_forward()) return {};
   const std::size_t trajectory = steps[*unstable].trajectory;
   Along<T> along(problem, options, rhs, target, common, trajectory, control);
   const LocalError error = along.error();

@@ -177,7 +177,7 @@ void AdjointTile<T>::pull_back(const ResetRecord<T>& record, std::span<double> b
 template <class T>
 const ResetRecord<T>* AdjointTile<T>::crossing_of(const TileStep& step, int lane) const {
   if (((step.reset >> lane) & 1) == 0) return nullptr;
-  for (const ResetRecord<T>& record : resets_of(static_cast<std::size_t>(&step - steps_.data()))) {
+  for (const ResetRecord<T>& record : resets_of(step.index)) {
     if (record.lane() == lane && record.within) return &record;
   }
   return nullptr;

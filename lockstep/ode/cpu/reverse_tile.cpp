@@ -82,9 +82,9 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   const std::size_t n = context_.components(), size = n * kTileLanes;
   const Tableau& tableau = *context_.tableau.source;
   if (step.renewed != 0) reverse_renewal(step, record);
-  for (int lane = 0; lane < kTileLanes; ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
+  for (int lane = 0; lane < kept_lanes(); ++lane) bar_.h[lane] = static_cast<T>(step.h[lane]);
   adjoint_.begin(bar_, n, tableau.stages, static_cast<int>(total_stages()), step.accepted);
-  const auto index = static_cast<std::size_t>(&step - steps_.data());
+  const auto index = step.index;
   if (event_ != nullptr) reverse_events(index);
   if (step.reset != 0) reverse_resets(index);
   reverse_saves(step, states_bar);
@@ -94,10 +94,11 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
   for (std::size_t i = step.interpolated ? total_stages() - 1 : last; i > 0; --i) {
     // Y_s = y1 has a cotangent of its own already; the others' begin at zero.
     if (i == last) std::swap(bar_.stage_argument, bar_.y1);
-    const double* t = step.t_last;
-    if (i != last && !(has_stops() && tableau.c[i] == 1)) {
+    const double* t = t_stage;
+    if (i == last || (has_stops() && tableau.c[i] == 1)) {
+      t = spread_times(step.t_last);
+    } else {
       adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage, bar_.lanes);
-      t = t_stage;
     }
     const T* k_bar = bar_.k.data() + i * size;
     if (any_nonzero(k_bar, n, bar_.lanes)) {
@@ -108,7 +109,7 @@ void AdjointTile<T>::reverse_step(const TileStep& step, StageRecord<T>& record, 
       if (i > 1 && recorded != nullptr) next = recorded - rhs_.record_bytes();
       if (i == 1 && before != nullptr && before->usable)
         next = before->recorded.data() + (last - 1) * rhs_.record_bytes();
-      reverse_evaluation(t, record.arguments.data() + (i - 1) * size, recorded, next, k_bar,
+      reverse_evaluation(t, spread(record.arguments.data() + (i - 1) * n * kept_lanes_), recorded, next, k_bar,
                          bar_.stage_argument.data());
     }
     adjoint_.stage(bar_, n, context_.tableau.rows[i]);
@@ -127,11 +128,11 @@ void AdjointTile<T>::reverse_renewal(const TileStep& step, const StageRecord<T>&
       std::swap(bar_.saved[at], bar_.k_first[at]);
     }
   }
-  const T* argument = record.arguments.data() + (last - 1) * size;
+  const T* argument = spread(record.arguments.data() + (last - 1) * n * kept_lanes_);
   if (changes_at_once()) argument = behind_changes(step, argument);
-  reverse_evaluation(step.t_behind, argument, nullptr, nullptr, bar_.saved.data(), bar_.y.data());
+  reverse_evaluation(spread_times(step.t_behind), argument, nullptr, nullptr, bar_.saved.data(), bar_.y.data());
   if (!changes_at_once()) return;
-  const auto index = static_cast<std::size_t>(&step - steps_.data());
+  const auto index = step.index;
   for (LaneMask bits = step.renewed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
     const bool reset = (step.reset >> lane) & 1;
@@ -151,7 +152,7 @@ const T* AdjointTile<T>::behind_changes(const TileStep& step, const T* y1) {
     const int lane = __builtin_ctz(bits);
     give_impulses(tile_.stops[lane], step.t_new[lane], lane, behind_.data());
   }
-  if (step.reset != 0) put_behind(static_cast<std::size_t>(&step - steps_.data()), behind_.data());
+  if (step.reset != 0) put_behind(step.index, behind_.data());
   return behind_.data();
 }
 

@@ -27,7 +27,9 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   const std::size_t rows = n * columns;
   make_cotangents();
   // All arithmetic is that of lanes, so that it does not matter for the bits in which of them a number lies.
-  const DirectionLanes layout(lanes_taken_, columns);
+  // Right-hand sides that take rows of Jacobians may be users' own, which read all lanes.
+  const DirectionLanes layout(lanes_taken_, columns, rhs_.pushes_forward() ? columns : kTileLanes);
+  const int used = static_cast<int>(layout.used());
   const std::size_t width = layout.width(), side_by_side = layout.side_by_side(), groups = layout.groups();
   const std::size_t packed_rows = n * groups, size = packed_rows * kTileLanes;
   std::vector<std::size_t> place(rows);  // [component][direction], of the first lane
@@ -35,7 +37,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   const Tableau& tableau = *context_.tableau.source;
   const auto last = static_cast<std::size_t>(tableau.stages) - 1;
   AlignedBuffer<T> y(size), y1(size), argument(size), k(total_stages() * size);
-  alignas(64) T scale[kTileLanes], h_of[kTileLanes];
+  alignas(64) T scale[kTileLanes], h_of[kTileLanes] = {};
   AlignedBuffer<T> unit(n * kTileLanes), row_bar(n * kTileLanes);
   AlignedBuffer<std::byte> recording(rhs_.record_bytes());
   std::fill(out.begin(), out.end(), std::numeric_limits<T>::quiet_NaN());
@@ -104,19 +106,22 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
 
   // k' = J_u argument' + J_p p', as many directions at a time as stand side by side.
   AlignedBuffer<std::byte> forward_workspace(rhs_.forward_workspace_bytes());
-  AlignedBuffer<T> parameter_dot(rhs_.pushes_forward() ? m * kTileLanes : 0);
+  AlignedBuffer<T> parameter_dot(rhs_.pushes_forward() ? groups * m * kTileLanes : 0);  // [group][parameter][lane]
+  for (std::size_t d = 0; d < columns && !parameter_dot.empty(); ++d) {
+    if (const std::size_t moved = directions.parameters[d]; moved != Directions::kNoParameter)
+      std::fill_n(parameter_dot.data() + (layout.group(d) * m + moved) * kTileLanes + layout.offset(d), width, T(1));
+  }
   const auto push_stage = [&](const double* t, const T* at, T* k_dot) {
+    const auto push = [&](std::size_t group, const T* in_dot, T* out_dot) {
+      const T* const moved = m == 0 ? nullptr : parameter_dot.data() + group * m * kTileLanes;
+      rhs_.forward({t, at, parameters, in_dot, moved, out_dot, used}, forward_workspace.data());
+    };
+    if (groups == 1) return push(0, argument.data(), k_dot);
     for (std::size_t group = 0; group < groups; ++group) {
-      std::fill_n(parameter_dot.data(), parameter_dot.size(), T(0));
-      for (std::size_t d = group * side_by_side; d < std::min(columns, (group + 1) * side_by_side); ++d) {
-        if (const std::size_t moved = directions.parameters[d]; moved != Directions::kNoParameter)
-          std::fill_n(parameter_dot.data() + moved * kTileLanes + layout.offset(d), width, T(1));
-      }
       for (std::size_t c = 0; c < n; ++c) {
         std::copy_n(argument.data() + (c * groups + group) * kTileLanes, kTileLanes, unit.data() + c * kTileLanes);
       }
-      rhs_.forward({t, at, parameters, unit.data(), m == 0 ? nullptr : parameter_dot.data(), row_bar.data()},
-                   forward_workspace.data());
+      push(group, unit.data(), row_bar.data());
       for (std::size_t c = 0; c < n; ++c) {
         std::copy_n(row_bar.data() + c * kTileLanes, kTileLanes, k_dot + (c * groups + group) * kTileLanes);
       }
@@ -158,7 +163,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
           layout.repeat(scale, 1, scale);
           jacobian = scale;
         }
-        adjoint_.add_scaled(jacobian, groups, of + c * groups * kTileLanes, to);
+        adjoint_.add_scaled(jacobian, groups, of + c * groups * kTileLanes, to, used);
       }
     }
   };
@@ -187,10 +192,10 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
                    {.t = beside_each(t_linear_, 1, times), .in = in, .cotangents = directional_cotangents_.data()},
                    y.data(), along.data());
     for (T& change : along.span()) change = change * 0 == 0 ? change : 0;  // as infinite entries of J counted
-    adjoint_.add_scaled(h_of, packed_rows, along.data(), k_dot);
+    adjoint_.add_scaled(h_of, packed_rows, along.data(), k_dot, used);
     for (const auto& term : context_.tableau.couplings[i].terms) {
       std::fill_n(scale, kTileLanes, term.weight);
-      adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, k_dot);
+      adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, k_dot, used);
     }
     for (std::size_t group = 0; group < groups; ++group) {
       const auto row = [&](std::size_t c) { return k_dot + (c * groups + group) * kTileLanes; };
@@ -243,21 +248,16 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   };
 
   // The largest value of each derivative, and the largest local error in a step to such a one, and in which that was.
-  const auto& error_terms = context_.tableau.error.terms;
-  const bool estimates = !directional_ && !error_terms.empty();
+  const bool estimates = !directional_ && !context_.tableau.error.terms.empty();
   AlignedBuffer<T> error(estimates ? size : 0), largest_error(error.size()), largest(error.size());
   std::vector<std::uint32_t> error_steps(error.size());
   for (std::size_t at = 0; at < largest.size(); ++at) largest[at] = std::fabs(y[at]);
   const auto note_errors = [&](std::size_t index) {
     const LaneMask accepted = layout.repeat(steps_[index].accepted);
-    std::fill_n(error.data(), size, T(0));
-    for (const auto& term : error_terms) {
-      for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = h_of[lane] * term.weight;
-      adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, error.data());
-    }
+    adjoint_.stage_sum(h_of, packed_rows, context_.tableau.error, k.data(), nullptr, error.data(), used);
     for (std::size_t row = 0; row < packed_rows; ++row) {
-      const std::size_t used = std::min(side_by_side, columns - row % groups * side_by_side) * width;
-      for (std::size_t lane = 0; lane < used; ++lane) {
+      const std::size_t in_group = std::min(side_by_side, columns - row % groups * side_by_side) * width;
+      for (std::size_t lane = 0; lane < in_group; ++lane) {
         const std::size_t at = row * kTileLanes + lane;
         // What does not grow does no harm; lanes that stay where they are may be anything.
         if (std::fabs(y1[at]) <= largest[at] || ((accepted >> lane) & 1) == 0) continue;
@@ -273,13 +273,13 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   };
 
   AlignedBuffer<T> renewed, behind;  // k' and y' behind jumps
-  alignas(64) double t_stage[kTileLanes];
+  alignas(64) double t_stage[kTileLanes] = {};
   for (std::size_t index = 0; index < steps_.size(); ++index) {
     stop_if_cancelled();
     if (index < segment_first_ || index >= segment_end()) restore(std::min(steps_.size(), index + plan_.segment_steps));
     const TileStep& step = steps_[index];
     const StageRecord<T>& stages = segment_[index - segment_first_];
-    for (std::size_t lane = 0; lane < kTileLanes; ++lane) h_of[lane] = static_cast<T>(step.h[lane]);
+    for (std::size_t lane = 0; lane < kept_lanes_; ++lane) h_of[lane] = static_cast<T>(step.h[lane]);
     if (directional_) {
       std::copy_n(h_of, kTileLanes, bar_.h);
       linearise(step, stages);
@@ -287,20 +287,16 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
     if (repeats) layout.repeat(h_of, 1, h_of);
     for (std::size_t i = 1; i < (step.interpolated ? total_stages() : last + 1); ++i) {
-      std::copy_n(y.data(), size, argument.data());
-      for (const auto& term : context_.tableau.rows[i].terms) {
-        for (std::size_t lane = 0; lane < kTileLanes; ++lane) scale[lane] = h_of[lane] * term.weight;
-        adjoint_.add_scaled(scale, packed_rows, k.data() + term.stage * size, argument.data());
-      }
+      adjoint_.stage_sum(h_of, packed_rows, context_.tableau.rows[i], k.data(), y.data(), argument.data(), used);
       if (i == last) std::copy_n(argument.data(), size, y1.data());
-      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage, kTileLanes);
+      adjoint_.stage_times(step.t, step.h, tableau.c[i], t_stage, static_cast<int>(width));
       const bool at_end = i == last || (has_stops() && tableau.c[i] == 1);
       T* const k_dot = k.data() + i * size;
       if (directional_ && i == 1) {
         std::copy_n(k.data(), size, k_dot);
       } else {
         const bool is_recorded = stages.usable && !repeats;
-        stage(at_end ? step.t_last : t_stage, stages.arguments.data() + (i - 1) * n * kTileLanes, k_dot,
+        stage(at_end ? step.t_last : t_stage, spread(stages.arguments.data() + (i - 1) * n * kept_lanes_), k_dot,
               is_recorded ? stages.recorded.data() + (i - 1) * rhs_.record_bytes() : nullptr);
       }
       if (is_solved(i)) solve(i, stages, k_dot);
@@ -314,7 +310,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       }
       if (renewed.empty()) renewed = AlignedBuffer<T>(size), behind = AlignedBuffer<T>(size);
       std::copy_n(argument.data(), size, behind.data());
-      const T* const y_new = stages.arguments.data() + (last - 1) * n * kTileLanes;
+      const T* const y_new = spread(stages.arguments.data() + (last - 1) * n * kept_lanes_);
       stage(step.t_behind, changes_at_once() ? behind_changes(step, y_new) : y_new, renewed.data());
     }
     for (LaneMask bits = step.accepted; bits != 0; bits &= bits - 1) {
@@ -346,8 +342,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
     }
     const auto go_on_with = [&](LaneMask lanes, const T* y_next,
                                 const T* k_next) {  // y = y_next, k_1 = k_next in these
-      adjoint_.merge(y.data(), packed_rows, y_next, packed_rows, ~layout.repeat(lanes), kTileLanes);
-      adjoint_.merge(k.data(), packed_rows, k_next, packed_rows, ~layout.repeat(lanes), kTileLanes);
+      adjoint_.merge(y.data(), packed_rows, kTileLanes, y_next, packed_rows, ~layout.repeat(lanes), used);
+      adjoint_.merge(k.data(), packed_rows, kTileLanes, k_next, packed_rows, ~layout.repeat(lanes), used);
     };
     const LaneMask anew = step.accepted & step.renewed;
     go_on_with(step.accepted & ~anew, y1.data(), k.data() + last * size);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,18 +15,52 @@
 
 namespace lockstep::ode::cpu {
 
-// One attempt of the tile in which some lane moved.
+// One attempt of the tile in which some lane moved. Rows [kept lane].
 struct TileStep {
-  alignas(64) double t[kTileLanes];
-  alignas(64) double t_new[kTileLanes];
-  alignas(64) double h[kTileLanes];  // 0 in lanes that did not move
-  // Of solves with stops: times of the stages at the step's end, and of the derivative behind a jump there.
-  alignas(64) double t_last[kTileLanes];
-  alignas(64) double t_behind[kTileLanes];
+  std::size_t index;  // among all
+  double* t;
+  double* t_new;
+  double* h;  // 0 in lanes that did not move
+  // Of solves with stops: times of the stages at the step's end, and of the derivative behind a jump there. Else t_new.
+  double* t_last;
+  double* t_behind;
   LaneMask accepted;
   LaneMask renewed;   // lanes whose next step begins with a derivative of its own, at t_behind
   LaneMask reset;     // lanes whose state resets changed, within the step or behind impulses at its end
   bool interpolated;  // the stages that only the interpolant needs were evaluated
+};
+
+// Steps one after another, in pieces that stay where they are as more come, and for the next ones.
+class TileSteps {
+ public:
+  std::size_t size() const { return size_; }
+  const TileStep& operator[](std::size_t i) const { return pieces_[i / kPiece][i % kPiece]; }
+  TileStep& back() { return pieces_[(size_ - 1) / kPiece][(size_ - 1) % kPiece]; }
+  // One more; `index` and where rows lie are set.
+  TileStep& add() {
+    if (size_ == kPiece * pieces_.size()) add_piece();
+    ++size_;
+    return back();
+  }
+  // For new ones with rows of so many lanes, a multiple of 8.
+  void clear(std::size_t lanes, bool has_stops) {
+    size_ = 0;
+    if (lanes == lanes_ && has_stops == has_stops_) return;
+    lanes_ = lanes;
+    has_stops_ = has_stops;
+    pieces_.clear();
+    rows_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kPiece = 16;
+
+  void add_piece();
+
+  std::size_t lanes_ = 0, size_ = 0;
+  bool has_stops_ = false;
+  std::vector<std::unique_ptr<TileStep[]>> pieces_;
+  std::vector<AlignedBuffer<double>> rows_;  // [piece]
 };
 
 // What resets made of a lane's state in a step: at once, at a time that moves with the state where it crossed a
@@ -46,11 +81,21 @@ struct ResetRecord {
 // A step's stage arguments Y_i, i = 2 .. all stages, and what the right-hand side recorded there.
 template <class T>
 struct StageRecord {
-  std::span<T> slopes;            // [stage - 1][component][lane], k_i that were solved for; else empty
-  std::span<T> arguments;         // [stage - 1][component][lane]
+  std::span<T> slopes;            // [stage - 1][component][kept lane], k_i that were solved for; else empty
+  std::span<T> arguments;         // [stage - 1][component][kept lane]
   std::span<std::byte> recorded;  // [stage - 1][record_bytes()], empty when not kept
   bool usable = false;            // `recorded` belongs to `arguments`
 };
+
+// The first lanes of rows of kTileLanes.
+template <class T>
+void keep_rows(const T* rows, std::size_t count, std::size_t lanes, T* to) {
+  if (lanes == kTileLanes) {
+    std::copy_n(rows, count * kTileLanes, to);
+    return;
+  }
+  for (; count-- > 0; rows += kTileLanes) to = std::copy_n(rows, lanes, to);
+}
 
 // Memory for records, zero-filled, that stays as long as this. Where there is much of it, many come out of one piece:
 // large pieces are backed by large pages as they are first written, where records one by one would wait for the system
@@ -127,8 +172,10 @@ struct Checkpoint {
 template <class T>
 class Recorder final : public TileFunction<T> {
  public:
-  Recorder(const DifferentiableTile<T>& rhs, std::size_t components) : rhs_(&rhs), size_(components * kTileLanes) {}
+  Recorder(const DifferentiableTile<T>& rhs, std::size_t components) : rhs_(&rhs), components_(components) {}
 
+  // So many lanes of the rows that are kept from now on.
+  void keep_lanes(std::size_t lanes) { lanes_ = lanes; }
   // The next evaluations are stages 2 + `known`, ... of a step; null: not recorded.
   void point_at(StageRecord<T>* record, std::size_t known = 0) {
     record_ = record;
@@ -138,8 +185,9 @@ class Recorder final : public TileFunction<T> {
   std::size_t stages() const { return stage_; }
   std::size_t workspace_bytes() const override { return rhs_->workspace_bytes(); }
   void evaluate(const TileView<T>& tile, std::byte* workspace) const override {
-    if (record_ == nullptr || stage_ * size_ == record_->arguments.size()) return rhs_->evaluate(tile, workspace);
-    std::copy_n(tile.in, size_, record_->arguments.data() + stage_ * size_);
+    const std::size_t size = components_ * lanes_;
+    if (record_ == nullptr || stage_ * size == record_->arguments.size()) return rhs_->evaluate(tile, workspace);
+    keep_rows(tile.in, components_, lanes_, record_->arguments.data() + stage_ * size);
     if (record_->recorded.empty()) {
       rhs_->evaluate(tile, workspace);
     } else {
@@ -150,7 +198,7 @@ class Recorder final : public TileFunction<T> {
 
  private:
   const DifferentiableTile<T>* rhs_;
-  std::size_t size_;
+  std::size_t components_, lanes_ = kTileLanes;
   StageRecord<T>* record_ = nullptr;
   mutable std::size_t stage_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,9 @@ struct ArithmeticDerivative {
   GraphPieces pieces;  // [port]
   CpuTarget target;
   GraphTilePlan<T> plan, reverse;
+  // Made when it is first asked for.
+  mutable std::once_flag made_forward = {};
+  mutable std::optional<GraphTilePlan<T>> forward = {};
 };
 
 namespace {
@@ -96,15 +100,19 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   }
   bool knows_time() const override { return true; }
 
+  bool keeps_forward() const override { return true; }
   void prepare_forward() override {
-    if (forward_) return;
-    std::vector<std::size_t> moved;
-    for (std::size_t port = 0; port < pieces_.size(); ++port) {
-      if (pieces_[port].source != GraphSource::time) moved.push_back(port);
-    }
-    forward_ = GraphTilePlan<T>::compile(graph::jvp_graph(derivative_->graph, moved), derivative_->target);
+    std::call_once(derivative_->made_forward, [this] {
+      std::vector<std::size_t> moved;
+      for (std::size_t port = 0; port < pieces_.size(); ++port) {
+        if (pieces_[port].source != GraphSource::time) moved.push_back(port);
+      }
+      derivative_->forward =
+          GraphTilePlan<T>::compile(graph::jvp_graph(derivative_->graph, moved), derivative_->target);
+    });
+    forward_ = &*derivative_->forward;
   }
-  bool pushes_forward() const override { return forward_.has_value(); }
+  bool pushes_forward() const override { return forward_ != nullptr; }
   void forward(const ForwardTileView<T>& tile, std::byte* workspace) const override {
     Rows rows;
     place(tile, workspace, rows);
@@ -113,10 +121,10 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
       if (piece.source != GraphSource::time)
         rows[count++] = piece.source == GraphSource::state ? tile.in_dot : tile.parameter_dot;
     }
-    forward_->evaluate(std::span(rows).first(count), tile.out_dot, kTileLanes, workspace + kTimeBytes);
+    forward_->evaluate(std::span(rows).first(count), tile.out_dot, tile.lanes, workspace + kTimeBytes);
   }
   std::size_t forward_workspace_bytes() const override {
-    return forward_ ? kTimeBytes + forward_->workspace_bytes() : 0;
+    return forward_ == nullptr ? 0 : kTimeBytes + forward_->workspace_bytes();
   }
 
  private:
@@ -147,7 +155,7 @@ class ReverseArithmetic final : public DifferentiableTile<T> {
   const GraphPieces& pieces_ = derivative_->pieces;
   const GraphTilePlan<T>&plan_ = derivative_->plan, &reverse_ = derivative_->reverse;
   std::size_t inputs_ = 0, outputs_;
-  std::optional<GraphTilePlan<T>> forward_;
+  const GraphTilePlan<T>* forward_ = nullptr;
 };
 
 // Ports together with their directions, and with the cotangent.
@@ -167,9 +175,9 @@ template <class T>
 std::shared_ptr<const ArithmeticDerivative<T>> arithmetic_derivative(const graph::Graph& graph,
                                                                      const GraphPieces& pieces, CpuTarget target) {
   if (!fits<T>(graph, pieces)) return nullptr;
-  return std::make_shared<const ArithmeticDerivative<T>>(
-      ArithmeticDerivative<T>{graph, pieces, target, GraphTilePlan<T>::compile(graph, target),
-                              GraphTilePlan<T>::compile(transposed(graph), target)});
+  return std::shared_ptr<const ArithmeticDerivative<T>>(
+      new ArithmeticDerivative<T>{graph, pieces, target, GraphTilePlan<T>::compile(graph, target),
+                                  GraphTilePlan<T>::compile(transposed(graph), target)});
 }
 template std::shared_ptr<const ArithmeticDerivative<float>> arithmetic_derivative(const graph::Graph&,
                                                                                   const GraphPieces&, CpuTarget);

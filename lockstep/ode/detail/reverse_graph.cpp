@@ -117,7 +117,7 @@ class ReverseGraph final : public DifferentiableTile<T> {
         row = std::copy_n(from + piece.first * kTileLanes, numbers, row);
       }
     }
-    forward_->evaluate_tile({tile.t, inputs, nullptr, tile.out_dot, kTileLanes},
+    forward_->evaluate_tile({tile.t, inputs, nullptr, tile.out_dot, tile.lanes},
                             workspace + row_bytes(2 * plan_.inputs()));
   }
   std::size_t forward_workspace_bytes() const override {
