@@ -81,6 +81,14 @@ std::vector<std::size_t> parameter_shape(const ode::Problem& problem) {
 }
 
 // Returns (dict of derivatives, what stopped it or None).
+// Whether derivatives, `times` the work of the solve, are taken on the calling thread: their steps are the solve's.
+bool ends_soon(const Solved& solved, double times) {
+  double most = 0;
+  for (const ode::TrajectoryRecord& record : solved.solution.records())
+    most = std::max(most, static_cast<double>(record.accepted) + static_cast<double>(record.rejected));
+  return is_short(solved.problem(), solved.options(), times, most);
+}
+
 nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers& state, const MaybeNumbers& end_state,
                        const MaybeNumbers& end_time) {
   require_derivatives(*solved);
@@ -93,8 +101,7 @@ nb::tuple solution_vjp(const std::shared_ptr<Solved>& solved, const MaybeNumbers
                                   {.failed = ode::FailedTrajectories::count_until_then, .check_steps = true}, control);
   };
   constexpr double kTimes = 6;  // of a solve, the way there and the way back; with a record of every stage
-  const nb::object stopped =
-      is_short(problem, solved->options(), kTimes) ? run_here(work) : run_watched(nb::none(), work);
+  const nb::object stopped = ends_soon(*solved, kTimes) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
   warn_of_steps(*solved, gradients.unresolved);
@@ -114,8 +121,7 @@ nb::tuple sensitivities(const std::shared_ptr<Solved>& solved) {
     found = ode::solve_with_sensitivities(problem, solved->options(), control);
   };
   const auto columns = static_cast<double>(problem.rhs->components() + problem.rhs->parameters());
-  const nb::object stopped =
-      is_short(problem, solved->options(), 3 * (1 + columns)) ? run_here(work) : run_watched(nb::none(), work);
+  const nb::object stopped = ends_soon(*solved, 3 * (1 + columns)) ? run_here(work) : run_watched(nb::none(), work);
   nb::dict result;
   if (!stopped.is_none()) return nb::make_tuple(result, stopped);
   warn_of_steps(*solved, found.unresolved);

@@ -51,11 +51,11 @@ double tried_steps(const ode::Problem& problem, const ode::Options& options) {
 
 }  // namespace
 
-bool is_short(const ode::Problem& problem, const ode::Options& options, double times) {
+bool is_short(const ode::Problem& problem, const ode::Options& options, double times, std::optional<double> known) {
   constexpr double kPatience = 0.25;  // seconds
   if (options.device.uses_cuda() || options.engine != ode::EngineChoice::automatic) return false;
-  double steps = static_cast<double>(options.max_steps);
-  if (options.control == ode::StepControl::fixed) {
+  double steps = known.value_or(static_cast<double>(options.max_steps));
+  if (!known && options.control == ode::StepControl::fixed) {
     steps = std::min(steps, ode::estimate_work(problem, options).steps);
   }
   return times * seconds_of(problem, options, steps) < kPatience;

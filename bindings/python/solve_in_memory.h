@@ -22,9 +22,10 @@
 
 namespace lockstep::python {
 
-// Whether `times` the work of this solve ends before somebody waits for an answer to Ctrl-C, even where trajectories
-// make all the steps they may.
-bool is_short(const ode::Problem& problem, const ode::Options& options, double times = 1);
+// Whether `times` the work of this solve ends before somebody waits for an answer to Ctrl-C, where trajectories make
+// `steps`, or if that is not known all the steps they may.
+bool is_short(const ode::Problem& problem, const ode::Options& options, double times = 1,
+              std::optional<double> steps = {});
 
 // Such a solve is done on the calling thread: one of its own takes tens of microseconds. So is first one that may be
 // short, with fewer steps allowed; where a trajectory needs more, it is done again on a thread that Ctrl-C stops.

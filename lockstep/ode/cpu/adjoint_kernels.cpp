@@ -200,6 +200,15 @@ void stage_sum(const T* h, std::size_t rows, const StageSum<T>& row, const T* k,
 }
 
 template <class T>
+void interpolant_weights(const LoweredTableau<T>& tableau, double theta, double h, T* weights) {
+  const int degree = tableau.source->interpolant_degree;
+  for (const std::size_t j : tableau.interpolant_stages) {
+    const double* p = &tableau.source->interpolant[j * static_cast<std::size_t>(degree)];
+    *weights++ = static_cast<T>(h * hn::GetLane(interpolant_weight<LD>(p, degree, LD::set(theta))));
+  }
+}
+
+template <class T>
 HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights, T* bar,
                                     double* sums) {
   const DoubleTag d;
@@ -247,8 +256,9 @@ double squared_error(const T* states, const double* targets, const double* weigh
 template <class T>
 const ode::cpu::AdjointKernels<T>* table() {
   static constexpr ode::cpu::AdjointKernels<T> kTable = {
-      begin<T>, interpolate<T>,      stage<T>,  stage_times, end<T>,        merge<T>,     factor<T>,
-      solve<T>, solve_transposed<T>, spread<T>, scale<T>,    add_scaled<T>, stage_sum<T>, squared_error<T>};
+      begin<T>,        interpolate<T>,      stage<T>,  stage_times, end<T>,        merge<T>,     factor<T>,
+      solve<T>,        solve_transposed<T>, spread<T>, scale<T>,    add_scaled<T>, stage_sum<T>, interpolant_weights<T>,
+      squared_error<T>};
   return &kTable;
 }
 

@@ -61,6 +61,8 @@ struct AdjointKernels {
   // out = from + sum_j (h a_ij) k_j, as add_scaled() would add them one by one: k is [stage][rows][lane]. Null for
   // zeros.
   void (*stage_sum)(const T* h, std::size_t rows, const StageSum<T>& row, const T* k, const T* from, T* out, int lanes);
+  // h p_j(theta) of the interpolant's stages, one after another, by what interpolate() computes.
+  void (*interpolant_weights)(const LoweredTableau<T>&, double theta, double h, T* weights);
   // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
   // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
   double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);

@@ -64,12 +64,7 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
   // y' within a step, steps being constants, at the theta for which weigh() was asked last.
   std::vector<T> weights(context_.tableau.interpolant_stages.size());
   const auto weigh = [&](double theta, double h) {
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      const std::size_t j = context_.tableau.interpolant_stages[i];
-      const double* p = &tableau.interpolant[j * static_cast<std::size_t>(tableau.interpolant_degree)];
-      weights[i] =
-          static_cast<T>(h * scalar::interpolant_weight<ScalarLane<double>>(p, tableau.interpolant_degree, theta));
-    }
+    adjoint_.interpolant_weights(context_.tableau, theta, h, weights.data());
   };
   const auto inside = [&](std::size_t at) {
     T value = y[at];
