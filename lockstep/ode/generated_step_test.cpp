@@ -267,6 +267,49 @@ std::vector<double> first_of(const Solution& solution, std::size_t n) {
   return numbers;
 }
 
+// From systems whose registers take turns to those whose components hide each other's latency (12 is where that
+// begins), with tiles of one to four registers, full and not.
+TEST(GeneratedStep, fixed_steps_of_few_and_many_components_have_the_general_kernels_bits) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    if (!LaneCode::available(target)) continue;
+    for (const std::size_t n : {3, 11, 12, 40}) {
+      for (const std::size_t count : {2, 9, 17, 25, 32, 33, 64}) {
+        for (const std::string_view name : {"rk4", "tsit5"}) {
+          for (const Precision precision : {Precision::f32, Precision::f64}) {
+            Problem problem;
+            problem.rhs = net(ring(n, false, false));
+            for (std::size_t i = 0; i < n * count; ++i)
+              problem.initial_states.push_back(std::sin(0.7 * static_cast<double>(i)) + 0.1);
+            problem.parameters = {0.8};
+            problem.end_times = {4};
+            problem.save_times = {4};
+            Options options;
+            options.method = name;
+            options.control = StepControl::fixed;
+            options.precision = precision;
+            options.cpu_target = target;
+            options.dt = 0.015;
+            options.threads = 1;
+            const auto numbers = [&](bool generated) {
+              const Solution solution = solved(problem, options, generated);
+              std::vector<double> all;
+              for (std::size_t i = 0; i < count; ++i) {
+                for (std::size_t c = 0; c < n; ++c) all.push_back(solution.end_state(i, c));
+              }
+              return all;
+            };
+            expect_same_numbers(numbers(true), numbers(false),
+                                std::string(to_string(target)) + " " + std::string(name) + " " +
+                                    std::string(to_string(precision)) + ", " + std::to_string(n) + " components of " +
+                                    std::to_string(count));
+            if (testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
 // From where its components lie side by side to where they do not; 16 is where that begins.
 TEST(GeneratedStep, a_trajectory_alone_has_the_bits_that_it_has_in_company) {
   for (const CpuTarget target : available_cpu_targets()) {

@@ -28,7 +28,8 @@ enum GeneratedBase : std::uint8_t {
 };
 
 // One step as code for several numbers of registers that take turns, the most first. What is left of a tile by one goes
-// to the next; the last takes all of its rest.
+// to the next; the last takes all of its rest. Three go to code for four, which takes no longer than two and one: the
+// fourth register, of the same tile, holds no trajectories.
 class TurnsOfCode {
  public:
   // Null adds nothing.
@@ -42,7 +43,8 @@ class TurnsOfCode {
            std::size_t repeats = 1) const {
     for (std::size_t i = 0, first = 0; i < codes_.size() && first < registers; ++i) {
       const std::size_t left = registers - first, together = codes_[i]->together();
-      const std::size_t taken = i + 1 == codes_.size() ? left : left / together * together;
+      const bool takes_all = i + 1 == codes_.size() || (together == 4 && left % 4 == 3);
+      const std::size_t taken = takes_all ? left : left / together * together;
       if (taken == 0) continue;
       std::array<T*, LaneProgram::kMostBases> from = bases;
       for (T*& base : from) base += base == nullptr ? 0 : first * lanes;
