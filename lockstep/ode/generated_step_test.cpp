@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/ode/cpu/solve_context.h"
+#include "lockstep/ode/detail/arithmetic_tile.h"
 #include "lockstep/ode/function.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/solve.h"
@@ -308,6 +309,82 @@ TEST(GeneratedStep, fixed_steps_of_few_and_many_components_have_the_general_kern
       }
     }
   }
+}
+
+// Of those that call no functions, at 9 trajectories and alone.
+TEST(GeneratedStep, built_in_systems_have_the_general_kernels_bits) {
+  for (const CpuTarget target : available_cpu_targets()) {
+    if (!LaneCode::available(target)) continue;
+    for (const std::string_view name : system_names()) {
+      const SystemInfo& info = system_info(name);
+      const std::size_t n = info.components.size();
+      for (const std::string_view method_name : {"rk4", "bs3", "tsit5", "dop853"}) {
+        for (const StepControl control : {StepControl::fixed, StepControl::per_trajectory}) {
+          if (control != StepControl::fixed && method(method_name).error.empty()) continue;
+          for (const Precision precision : {Precision::f32, Precision::f64}) {
+            for (const std::size_t count : {1, 9}) {
+              Problem problem;
+              problem.rhs = system(name);
+              problem.parameters = info.default_parameters;
+              for (std::size_t i = 0; i < count; ++i) {
+                for (const double u : info.default_initial_state)
+                  problem.initial_states.push_back(u * (1 + 0.001 * static_cast<double>(i)));
+              }
+              problem.end_times = {std::min(info.default_end_time, 1.0)};
+              problem.save_times = {problem.end_times[0]};
+              Options options;
+              options.method = method_name;
+              options.control = control;
+              options.precision = precision;
+              options.cpu_target = target;
+              options.dt = control == StepControl::fixed ? problem.end_times[0] / 300 : 0;
+              options.max_step = problem.end_times[0] / 300;  // more steps than code is waited for
+              options.max_steps = 1000;
+              options.rtol = options.atol = 1e-5;
+              options.threads = 1;
+              const auto numbers = [&](bool generated) {
+                const Solution solution = solved(problem, options, generated);
+                std::vector<double> all;
+                for (std::size_t i = 0; i < count; ++i) {
+                  for (std::size_t c = 0; c < n; ++c) all.push_back(solution.end_state(i, c));
+                  all.push_back(solution.record(i).accepted);
+                  all.push_back(solution.record(i).rejected);
+                }
+                return all;
+              };
+              const std::string what = std::string(to_string(target)) + " " + std::string(name) + " by " +
+                                       std::string(method_name) + " " + std::string(to_string(precision)) + ", " +
+                                       std::to_string(count);
+              const auto expected = numbers(false);
+              expect_same_numbers(numbers(true), expected, what);
+              expect_same_numbers(numbers(true), expected, what + ", again");
+              if (testing::Test::HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GeneratedStep, a_built_in_system_keeps_its_code_for_whoever_asks_for_it_again) {
+  if (!LaneCode::available(best_cpu_target())) GTEST_SKIP() << "no code is generated here";
+  const auto solve_again = [] {
+    Problem problem;
+    problem.rhs = system("lorenz96");
+    for (int i = 0; i < 256; ++i) {
+      for (const double u : system_info("lorenz96").default_initial_state) problem.initial_states.push_back(u);
+    }
+    problem.parameters = {8};
+    problem.end_times = {0.1};
+    solve(problem, adaptive(Precision::f64));
+    return lower<double>(*problem.rhs, best_cpu_target());
+  };
+  const auto lowered = solve_again();
+  const auto* const tile = dynamic_cast<const detail::ArithmeticTile<double>*>(lowered.get());
+  ASSERT_NE(tile, nullptr);
+  ASSERT_NE(tile->arithmetic(), nullptr);
+  EXPECT_EQ(solve_again(), lowered);
 }
 
 // From where its components lie side by side to where they do not; 16 is where that begins.

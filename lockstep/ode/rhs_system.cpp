@@ -1,14 +1,19 @@
 // The built-in systems as tile functions, one version an instruction set.
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/core/hash.h"
 #include "lockstep/core/names.h"
+#include "lockstep/kernels/generated/program_lane.h"
 #include "lockstep/kernels/lane/targets.h"
 #include "lockstep/kernels/tile.h"
+#include "lockstep/ode/detail/arithmetic_tile.h"
+#include "lockstep/ode/detail/kept_lowering.h"
 #include "lockstep/ode/detail/reverse_system.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/systems/systems.h"
@@ -99,19 +104,56 @@ std::size_t index_of(std::string_view name) {
   return std::size_t(found - systems.begin());
 }
 
+using Source = detail::GraphSource;
+constexpr Source kInputs[] = {Source::state, Source::parameters, Source::time};
+
+// The system's operations as they are written; none where it calls functions.
+template <class System, class T>
+std::optional<LaneProgram> written_system() {
+  using L = ProgramLane<T>;
+  using Tile = detail::ArithmeticTile<T>;
+  LaneProgram program;
+  typename L::V u[System::kComponents], du[System::kComponents], p[std::max(System::kParameters, 1)], t = 0;
+  const auto input = [&](std::size_t i, int row) {
+    return program.load({static_cast<std::uint8_t>(Tile::kFirstInput + i), 0, static_cast<std::uint32_t>(row)});
+  };
+  for (int c = 0; c < System::kComponents; ++c) u[c] = input(0, c);
+  for (int q = 0; q < System::kParameters; ++q) p[q] = input(1, q);
+  if constexpr (systems::kDependsOnTime<System>) t = input(2, 0);
+  {
+    const typename L::Recording recording(program);
+    systems::evaluate_at<System, L>(t, u, p, du);
+    if (!recording.is_whole()) return std::nullopt;
+  }
+  for (int c = 0; c < System::kComponents; ++c) program.store(du[c], {Tile::kOutput, 0, static_cast<std::uint32_t>(c)});
+  return program;
+}
+
+// By place in AllSystems.
+template <class T, class... System>
+std::optional<LaneProgram> written_system(systems::SystemList<System...>, std::size_t index) {
+  constexpr std::optional<LaneProgram> (*written[])() = {written_system<System, T>...};
+  return written[index]();
+}
+
 template <class T>
-class SystemTile final : public TileFunction<T> {
+class SystemTile final : public TileFunction<T>, public detail::ArithmeticTile<T> {
  public:
   SystemTile(std::size_t index, CpuTarget target)
       : evaluate_(choose_system<T>(target, index)),
-        description_("built-in " + all_systems()[index].name + ", " + std::string(to_string(target))) {}
+        description_("built-in " + all_systems()[index].name + ", " + std::string(to_string(target))),
+        arithmetic_(written_system<T>(systems::AllSystems(), index)) {}
 
   void evaluate(const TileView<T>& tile, std::byte*) const override { evaluate_(tile); }
   std::string description() const override { return description_; }
 
+  const LaneProgram* arithmetic() const override { return arithmetic_ ? &*arithmetic_ : nullptr; }
+  Source source(std::size_t input) const override { return kInputs[input]; }
+
  private:
   void (*evaluate_)(const TileView<T>&);
   std::string description_;
+  std::optional<LaneProgram> arithmetic_;
 };
 
 class System final : public StateFunction {
@@ -125,11 +167,9 @@ class System final : public StateFunction {
   std::string digest() const override { return ContentHash().add("system").add(info().name).add("1").hex(); }
   std::string inlined_name() const override { return info().name; }
   std::vector<FunctionPart> parts() const override { return {{SystemPart{info().name}, parameters()}}; }
-  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override {
-    return std::make_shared<SystemTile<float>>(index_, target);
-  }
+  std::shared_ptr<const TileFunction<float>> lower_f32(CpuTarget target) const override { return lower<float>(target); }
   std::shared_ptr<const TileFunction<double>> lower_f64(CpuTarget target) const override {
-    return std::make_shared<SystemTile<double>>(index_, target);
+    return lower<double>(target);
   }
   std::shared_ptr<DifferentiableTile<float>> differentiable_f32(CpuTarget target) const override {
     return detail::reverse_system<float>(index_, target, lower_f32(target));
@@ -145,13 +185,27 @@ class System final : public StateFunction {
   }
 
  private:
+  template <class T>
+  std::shared_ptr<const TileFunction<T>> lower(CpuTarget target) const {
+    return lowered_.get<T>(target, [&] { return std::make_shared<SystemTile<T>>(index_, target); });
+  }
+
   const SystemInfo& info() const { return all_systems()[index_]; }
   std::size_t index_;
+  detail::KeptLowering<> lowered_;
 };
 
 }  // namespace
 
-Rhs system(std::string_view name) { return std::make_shared<System>(index_of(name)); }
+// Those that were asked for live as long as the program, with the code that solves made of them.
+Rhs system(std::string_view name) {
+  static std::mutex mutex;
+  static std::vector<Rhs> systems(all_systems().size());
+  const std::size_t index = index_of(name);
+  const std::lock_guard lock(mutex);
+  if (systems[index] == nullptr) systems[index] = std::make_shared<System>(index);
+  return systems[index];
+}
 
 std::vector<std::string_view> system_names() {
   std::vector<std::string_view> names;
