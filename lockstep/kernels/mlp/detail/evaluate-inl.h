@@ -28,6 +28,31 @@ void scale_output(const Packed<T>& net, T* out, size_t stride, int registers) {
   }
 }
 
+// The layers over one register of lanes.
+template <class T>
+void run_one_register(const Packed<T>& net, const T* in, size_t in_stride, T* out, size_t out_stride,
+                      T* const halves[2]) {
+  const size_t stride = 2 * hn::Lanes(Register<T>()), last = net.layers.size() - 1;
+  for (size_t i = 0; i <= last; ++i) {
+    const PackedLayer<T>& layer = net.layers[i];
+    T* const values = halves[(i + 1) % 2];
+    const ThinBlock<T> thin = i < last ? thin_block_of_one_register(layer, net.layers[i + 1]) : nullptr;
+    if (thin != nullptr) ++i;
+    T* const to = i == last ? out : halves[(i + 1) % 2];
+    const size_t to_stride = i == last ? out_stride : stride;
+    if (thin != nullptr) {
+      const PackedLayer<T>& next = net.layers[i];
+      thin(layer, {in, in_stride, values, stride, to, to_stride}, next.activation == ActivationKind::relu);
+      const ActivationPass<T> activation = activation_pass<T>(next.activation);
+      if (activation != nullptr) activation(to, next.outputs, to_stride, 1, next.alpha);
+    } else {
+      tile_layer(layer, in, in_stride, to, to_stride, 1);
+    }
+    in = to;
+    in_stride = to_stride;
+  }
+}
+
 // The whole net for one or two registers of lanes. `in` is only read and may lie in half 0 of the workspace; `out`
 // may be half 0 or 1 or outside.
 template <class T, class A>
@@ -43,14 +68,7 @@ void run_strip(const Packed<T>& net, const T* in, size_t in_stride, T* out, size
   if (registers == 2) {
     run_steps<1>(net, in, in_stride, out, out_stride, halves, 0, ahead);
   } else {
-    const size_t last = net.layers.size() - 1;
-    for (size_t i = 0; i < last; ++i) {
-      T* const to = halves[(i + 1) % 2];
-      tile_layer(net.layers[i], in, in_stride, to, stride, registers);
-      in = to;
-      in_stride = stride;
-    }
-    tile_layer(net.layers[last], in, in_stride, out, out_stride, registers);
+    run_one_register(net, in, in_stride, out, out_stride, halves);
   }
   if (!net.output_scale.empty()) scale_output(net, out, out_stride, registers);
 }

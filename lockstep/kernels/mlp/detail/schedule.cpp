@@ -11,6 +11,7 @@ constexpr std::size_t kInFlight = 8;        // sums that must be open to keep th
 constexpr std::size_t kCall = 30;           // a block: call, bias, stores begun
 constexpr std::size_t kRow = 4;             // a sample's part of it where registers run over outputs
 constexpr std::size_t kActivation = 16;     // a register of tanh or the like
+constexpr std::size_t kThinTanh = 14;       // one among the products of two layers
 constexpr std::size_t kFirstCache = 24576;  // bytes of weights that stay in the first-level cache
 constexpr std::size_t kSecondCache = std::size_t{3} << 19;  // in the second-level cache
 // A register of weights takes the time of so many multiply-adds where it comes from there, from beyond (an Intel Xeon:
@@ -33,7 +34,17 @@ constexpr std::size_t load_cost(std::size_t loads, WidePipes pipes) { return pip
 template <class T>
 std::size_t tile_cost(const Packed<T>& net, std::size_t registers, std::size_t samples, WidePipes pipes) {
   std::size_t cost = 0;
-  for (const PackedLayer<T>& layer : net.layers) cost += layer_tile_cost(layer, registers, pipes);
+  for (std::size_t i = 0; i < net.layers.size(); ++i) {
+    const PackedLayer<T>& layer = net.layers[i];
+    if (layer.thin_weights != nullptr && layer.activation == ActivationKind::tanh) {
+      const PackedLayer<T>& next = net.layers[++i];
+      cost += registers *
+                  (layer.outputs * (layer.inputs + next.outputs + kThinTanh) + next.outputs * activation_cost(next)) +
+              kCall;
+    } else {
+      cost += layer_tile_cost(layer, registers, pipes);
+    }
+  }
   // Lanes that are not full are filled and emptied number by number.
   const bool full = samples == registers * net.kernels->lanes;
   return cost + (full ? 0 : (net.inputs() + net.outputs()) * samples);

@@ -6,13 +6,14 @@
 // the block, 4-32-16-4 takes 1.12 of the time.
 inline constexpr size_t kThinInputs = 4, kThinOutputsOfRelu = std::min(8, kTileOutputs), kThinOutputsOfTanh = 4;
 
-// A strip's numbers in registers: the inputs, and the sums of the next layer.
-template <class T, int kInputs, int kOutputs>
+// A strip's numbers in registers: the inputs, and the sums of the next layer. Of samples that fill one register of two,
+// that one.
+template <class T, int kInputs, int kOutputs, int kRegisters = 2>
 struct ThinStrip {
   using L = HwyLane<Register<T>>;
   using V = typename L::V;
-  V in[kInputs][2];
-  V sum[kOutputs][2];
+  V in[kInputs][kRegisters];
+  V sum[kOutputs][kRegisters];
   const T* w;  // the next neuron to be finished: bias, weights of inputs, weights to outputs
   static constexpr size_t kStep = 1 + kInputs + kOutputs;
 
@@ -20,7 +21,7 @@ struct ThinStrip {
     const Register<T> d;
     const size_t lanes = hn::Lanes(d);
 #pragma GCC unroll 2
-    for (size_t r = 0; r < 2; ++r) {
+    for (size_t r = 0; r < kRegisters; ++r) {
 #pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i) in[i][r] = hn::LoadU(d, x + static_cast<size_t>(i) * x_stride + r * lanes);
 #pragma GCC unroll 8
@@ -72,8 +73,8 @@ struct ThinStrip {
     const V least = L::set(relu ? T(0) : -std::numeric_limits<T>::infinity());
 #pragma GCC unroll 8
     for (int o = 0; o < kOutputs; ++o, y += y_stride) {
-      hn::StoreU(L::max(sum[o][0], least), d, y);
-      hn::StoreU(L::max(sum[o][1], least), d, y + hn::Lanes(d));
+#pragma GCC unroll 2
+      for (size_t r = 0; r < kRegisters; ++r) hn::StoreU(L::max(sum[o][r], least), d, y + r * hn::Lanes(d));
     }
   }
 };
@@ -101,55 +102,67 @@ void thin_relu(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) 
 // So it is cut in three steps, and a turn of the loop takes each step for another neuron: the last one for neuron k,
 // the one before for k + 1, the first for k + 2, the sums of k + 3. One register after the other: the empty asm keeps
 // the compiler from mixing them. On an Intel Xeon 3-100-3 takes 0.90 of the time of tanh from memory to memory beside
-// the next layer's products; with all steps of a neuron in one turn, no less than that.
-template <class T, int kInputs, int kOutputs, bool kPrefetch>
+// the next layer's products; with all steps of a neuron in one turn, no less than that. Where there is one register,
+// the next neuron takes the place of the other.
+template <class T, int kInputs, int kOutputs, int kRegisters, bool kPrefetch>
 void thin_tanh(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) {
   using L = HwyLane<Register<T>>;
   const Register<T> d;
   const size_t lanes = hn::Lanes(d);
-  ThinStrip<T, kInputs, kOutputs> strip(rows.x, rows.x_stride, layer.thin_weights);
+  constexpr size_t kNeurons = 3 - kRegisters;  // of a turn
+  ThinStrip<T, kInputs, kOutputs, kRegisters> strip(rows.x, rows.x_stride, layer.thin_weights);
   T* values = rows.values;
   const T* next = rows.next_values;
   typename L::V sums[2];
   TanhStart<L> start[2];
   TanhParts<L> parts[2];
-  const auto begin = [&](size_t r, size_t ahead) HWY_ATTR __attribute__((always_inline)) {
-    sums[r] = strip.neuron(r, ahead);
+  // What place p takes in the turn `turns` ahead.
+  const auto register_at = [](size_t p) { return kRegisters == 2 ? p : 0; };
+  const auto neuron_at = [](size_t p, size_t turns) { return kRegisters == 2 ? turns : 2 * turns + p; };
+  const auto begin = [&](size_t p, size_t turns) HWY_ATTR __attribute__((always_inline)) {
+    sums[p] = strip.neuron(register_at(p), neuron_at(p, turns));
   };
-  const auto finish = [&](size_t r, size_t ahead) HWY_ATTR __attribute__((always_inline)) {
-    const auto value = tanh_end<L>(parts[r]);
+  const auto finish = [&](size_t p, size_t turns) HWY_ATTR __attribute__((always_inline)) {
+    const auto value = tanh_end<L>(parts[p]);
+    const size_t r = register_at(p), ahead = neuron_at(p, turns);
     strip.add(r, ahead, value);
     hn::StoreU(value, d, values + ahead * rows.values_stride + r * lanes);
     if constexpr (kPrefetch) __builtin_prefetch(next + ahead * rows.values_stride + r * lanes, 1, 3);
   };
-#define LOCKSTEP_BOTH _Pragma("GCC unroll 2") for (size_t r = 0; r < 2; ++r)
+#define LOCKSTEP_BOTH _Pragma("GCC unroll 2") for (size_t p = 0; p < 2; ++p)
   LOCKSTEP_BOTH {
-    begin(r, 0);
-    start[r] = tanh_start<L>(sums[r]);
-    begin(r, 1);
-    parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
-    start[r] = tanh_start<L>(sums[r]);
-    begin(r, 2);
+    begin(p, 0);
+    start[p] = tanh_start<L>(sums[p]);
+    begin(p, 1);
+    parts[p] = tanh_parts<L>(tanh_terms<L>(start[p]));
+    start[p] = tanh_start<L>(sums[p]);
+    begin(p, 2);
   }
-  for (size_t left = layer.outputs - 3; left > 0; --left) {
+  for (size_t left = layer.outputs / kNeurons - 3; left > 0; --left) {
     LOCKSTEP_BOTH {
       asm volatile("");
-      finish(r, 0);
-      parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
-      start[r] = tanh_start<L>(sums[r]);
-      begin(r, 3);
+      finish(p, 0);
+      parts[p] = tanh_parts<L>(tanh_terms<L>(start[p]));
+      start[p] = tanh_start<L>(sums[p]);
+      begin(p, 3);
       asm volatile("");
     }
-    strip.w += strip.kStep;
-    values += rows.values_stride;
-    if constexpr (kPrefetch) next += rows.values_stride;
+    strip.w += kNeurons * strip.kStep;
+    values += kNeurons * rows.values_stride;
+    if constexpr (kPrefetch) next += kNeurons * rows.values_stride;
   }
-  LOCKSTEP_BOTH {
-    finish(r, 0);
-    parts[r] = tanh_parts<L>(tanh_terms<L>(start[r]));
-    finish(r, 1);
-    parts[r] = tanh_parts<L>(tanh_terms<L>(tanh_start<L>(sums[r])));
-    finish(r, 2);
+#pragma GCC unroll 3
+  for (size_t turn = 0; turn < 3; ++turn) {
+    LOCKSTEP_BOTH {
+      finish(p, turn);
+      if (turn < 2) parts[p] = tanh_parts<L>(tanh_terms<L>(start[p]));
+      if (turn < 1) start[p] = tanh_start<L>(sums[p]);
+    }
+  }
+  if (kNeurons == 2 && layer.outputs % 2 != 0) {
+    begin(0, 3);
+    parts[0] = tanh_parts<L>(tanh_terms<L>(tanh_start<L>(sums[0])));
+    finish(0, 3);
   }
 #undef LOCKSTEP_BOTH
   strip.store(rows.y, rows.y_stride, relu);
@@ -160,10 +173,10 @@ void thin_tanh(const PackedLayer<T>& layer, const ThinRows<T>& rows, bool relu) 
 template <class T>
 inline constexpr bool kThinRelu = HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) == 4);
 
-template <class T, bool kPrefetch, size_t... kIndex>
+template <class T, int kRegisters, bool kPrefetch, size_t... kIndex>
 constexpr std::array<ThinBlock<T>, sizeof...(kIndex)> thin_tanh_blocks(std::index_sequence<kIndex...>) {
   if constexpr (kDefersTanh<T>) {
-    return {thin_tanh<T, kIndex / kThinOutputsOfTanh + 1, kIndex % kThinOutputsOfTanh + 1, kPrefetch>...};
+    return {thin_tanh<T, kIndex / kThinOutputsOfTanh + 1, kIndex % kThinOutputsOfTanh + 1, kRegisters, kPrefetch>...};
   } else {
     return {};
   }
@@ -189,10 +202,21 @@ bool is_thin(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
 template <class T, bool kPrefetch>
 ThinBlock<T> thin_block(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
   static constexpr auto kTanh =
-      thin_tanh_blocks<T, kPrefetch>(std::make_index_sequence<kThinInputs * kThinOutputsOfTanh>());
+      thin_tanh_blocks<T, 2, kPrefetch>(std::make_index_sequence<kThinInputs * kThinOutputsOfTanh>());
   static constexpr auto kRelu = thin_relu_blocks<T>(std::make_index_sequence<kThinInputs * kThinOutputsOfRelu>());
   if (layer.activation == ActivationKind::relu)
     return kRelu[(layer.inputs - 1) * kThinOutputsOfRelu + next.outputs - 1];
+  return kTanh[(layer.inputs - 1) * kThinOutputsOfTanh + next.outputs - 1];
+}
+
+// The same over one register, or null where layer after layer serves as well.
+template <class T>
+ThinBlock<T> thin_block_of_one_register(const PackedLayer<T>& layer, const PackedLayer<T>& next) {
+  static constexpr auto kTanh =
+      thin_tanh_blocks<T, 1, false>(std::make_index_sequence<kThinInputs * kThinOutputsOfTanh>());
+  constexpr size_t kFewestOutputs = 8;  // four turns of two neurons
+  if (layer.thin_weights == nullptr || layer.activation != ActivationKind::tanh || layer.outputs < kFewestOutputs)
+    return nullptr;
   return kTanh[(layer.inputs - 1) * kThinOutputsOfTanh + next.outputs - 1];
 }
 
