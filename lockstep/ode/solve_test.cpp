@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
@@ -19,6 +20,7 @@
 namespace lockstep::ode {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::plain_event;
 using testing::plain_function;
 
@@ -222,10 +224,46 @@ TEST(Solve, every_component_may_have_a_tolerance_of_its_own) {
   }
 }
 
+// The sizes of the blocks that a sink was asked for, ascending.
+std::vector<std::size_t> blocks_of(std::size_t count, Precision precision, int threads) {
+  struct Sink : SolutionSink {
+    explicit Sink(Solution& the_solution) : solution(the_solution) {}
+    SolutionBlock acquire(std::size_t first, std::size_t size) override {
+      const std::lock_guard lock(mutex);
+      blocks.push_back(size);
+      return solution.block(first, size);
+    }
+    void commit(const SolutionBlock&) override {}
+    Solution& solution;
+    std::mutex mutex;
+    std::vector<std::size_t> blocks;
+  };
+  const Problem problem = ensemble(count);
+  Options options = options_for("tsit5", precision);
+  options.threads = threads;
+  Solution solution(precision, count, 3, problem.save_times, true);
+  Sink sink(solution);
+  solve(problem, options, sink);
+  std::ranges::sort(sink.blocks);
+  return sink.blocks;
+}
+
+TEST(Solve, threads_share_what_is_little_more_than_a_tile_evenly) {
+  EXPECT_THAT(blocks_of(33, Precision::f64, 2), ElementsAre(9, 24));
+  EXPECT_THAT(blocks_of(48, Precision::f64, 2), ElementsAre(24, 24));
+  EXPECT_THAT(blocks_of(65, Precision::f64, 3), ElementsAre(17, 24, 24));
+  EXPECT_THAT(blocks_of(33, Precision::f32, 2), ElementsAre(1, 32));  // 16 and 17, which takes two registers as well
+  EXPECT_THAT(blocks_of(70, Precision::f32, 3), ElementsAre(6, 32, 32));
+  // Each thread has a tile already.
+  EXPECT_THAT(blocks_of(64, Precision::f64, 2), ElementsAre(32, 32));
+  EXPECT_THAT(blocks_of(65, Precision::f64, 2), ElementsAre(1, 32, 32));
+  EXPECT_THAT(blocks_of(33, Precision::f64, 1), ElementsAre(1, 32));
+}
+
 TEST(Solve, bits_do_not_depend_on_size_threads_or_order) {
-  for (const std::size_t count : {1, 2, 31, 32, 33, 97, 1009}) {
+  for (const std::size_t count : {1, 2, 31, 32, 33, 41, 97, 1009}) {
     const Problem problem = ensemble(count);
-    Options options = options_for("tsit5", Precision::f32);
+    Options options = options_for("tsit5", count == 41 ? Precision::f64 : Precision::f32);
     const Solution whole = solve(problem, options);
     for (const int threads : {2, 5}) {
       options.threads = threads;

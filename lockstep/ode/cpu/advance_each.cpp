@@ -30,7 +30,7 @@ class Worker {
         saver_(context, code_, tile_, lanes_) {}
 
   Summary run() {
-    while (tile_.lanes < kTileLanes && install(tile_.lanes)) ++tile_.lanes;
+    while (tile_.lanes < queue_.lanes() && install(tile_.lanes)) ++tile_.lanes;
     const std::atomic<std::uint32_t>* const wishes = queue_.wishes();
     std::uint32_t heard = wishes == nullptr ? 0 : wishes->load(std::memory_order_relaxed);
     while (tile_.lanes > 0 && !queue_.stopped()) {
@@ -356,7 +356,9 @@ Summary advance_each(const Problem& problem, const Options& options, const Engin
   SolveContext<T> context(problem, options, plan.target);
   context.generate_code(plan.target);
   const std::size_t bytes = (context.save_points() + 1) * context.components() * sizeof(T) + sizeof(TrajectoryRecord);
-  BlockQueue queue(problem.trajectories(), bytes, plan.threads, sink, control);
+  // Of AVX-512; the narrower ones divide them.
+  const std::size_t lanes = 64 / sizeof(T);
+  BlockQueue queue(problem.trajectories(), bytes, lanes, plan.threads, sink, control);
   std::vector<Summary> parts(static_cast<std::size_t>(plan.threads));
   run_on_threads(plan.threads, [&](int thread) {
     try {
