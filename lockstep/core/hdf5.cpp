@@ -408,7 +408,14 @@ Dataset Group::create_strings(const std::string& member, std::span<const std::st
       full_name);
   std::vector<const char*> pointers;
   for (const std::string& value : values) pointers.push_back(detail::c_text(value, full_name));
-  if (!values.empty()) dataset.transfer(true, pointers.data(), type.id(), nullptr, nullptr);
+  if (values.empty()) return dataset;
+  // Where strings become what the file holds of them: HDF5 would fill two buffers of a megabyte with zeros, whose pages
+  // take as long as the rest of a small file.
+  constexpr std::size_t kStored = 16, kLeast = 4096, kMost = std::size_t{1} << 20;  // bytes: of a string, of a buffer
+  const Handle transfer = opened(H5Pcreate(H5P_DATASET_XFER), full_name, "a property list");
+  const std::size_t bytes = std::clamp(values.size() * kStored, kLeast, kMost);
+  check(H5Pset_buffer(transfer.id(), bytes, nullptr, nullptr), full_name, "a smaller buffer");
+  check(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, transfer.id(), pointers.data()), full_name, "to write it");
   return dataset;
 }
 
