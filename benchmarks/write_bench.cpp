@@ -163,6 +163,44 @@ Cost write_results(const fs::path& path, const ode::Problem& problem, const std:
   });
 }
 
+// A file of as many bytes under another name, on the disk, renamed, and its folder on the disk.
+Cost plain_small_file(const fs::path& path, const std::vector<float>& numbers, std::uintmax_t bytes) {
+  const auto check = [](bool fine) {
+    if (fine) return;
+    std::perror("a plain file");
+    std::exit(1);
+  };
+  return cost_of([&] {
+    fs::path other = path;
+    other += ".new";
+    const int file = ::open(other.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    check(::write(file, numbers.data(), bytes) == static_cast<ssize_t>(bytes) && ::fsync(file) == 0);
+    ::close(file);
+    fs::rename(other, path);
+    const int folder = ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    check(::fsync(folder) == 0);
+    ::close(folder);
+  });
+}
+
+// The least and the middle time of `count` files of ten trajectories each, in turns.
+void time_small_files(const fs::path& path, const std::vector<float>& numbers, int count) {
+  const ode::Problem problem = lorenz(10, 1);
+  std::vector<double> ours, plain;
+  for (int i = 0; i < count; ++i) {
+    ours.push_back(write_results(path, problem, numbers).seconds);
+    plain.push_back(plain_small_file(path, numbers, fs::file_size(path)).seconds);
+  }
+  fs::remove(path);
+  const auto line = [](const char* what, std::vector<double>& times) {
+    std::ranges::sort(times);
+    std::printf("%-24s least %6.0f us, middle %6.0f us a file\n", what, times.front() * 1e6,
+                times[times.size() / 2] * 1e6);
+  };
+  line("result writer", ours);
+  line("plain writes", plain);
+}
+
 Cost solve_into(ode::SolutionSink& sink, const ode::Problem& problem, const ode::Options& options) {
   return cost_of([&] { ode::solve(problem, options, sink); });
 }
@@ -196,11 +234,17 @@ int main(int argc, char** argv) {
   app.add_option("--end", end, "span of the solve, in steps of 0.005: longer makes solving the slower part")
       ->capture_default_str();
   app.add_option("--threads", threads, "of the solve")->capture_default_str();
+  int small = 0;
+  app.add_option("--small", small, "this many files of ten trajectories instead");
   std::string only;
   app.add_option("--only", only, "one part, for a profile: plain, write, solve, memory or both");
   CLI11_PARSE(app, argc, argv);
   try {
     const fs::path path = folder / "write_bench.h5";
+    if (small > 0) {
+      time_small_files(path, std::vector<float>(std::size_t{1} << 20), small);
+      return 0;
+    }
     const ode::Problem problem = lorenz(trajectories, end);
     ode::Options options;
     options.method = "rk4";

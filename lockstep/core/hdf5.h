@@ -257,6 +257,7 @@ class File : public Group {
   void sync();
   // Gives a new pending file its visible name and lets it outlive this object: see PendingFile::resumable().
   void reveal();
+  bool hidden() const noexcept { return pending_ && pending_->hidden(); }
   void keep() noexcept;
   // After a failed write: whatever the library still holds is dropped, so that the file stays as the disk has it and
   // closing it does not fail.

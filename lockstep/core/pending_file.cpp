@@ -291,8 +291,8 @@ void PendingFile::require_room(std::uintmax_t bytes) {
 
 void PendingFile::publish() {
   if (published()) return;
-  reveal();
   wait_for_disk(temporary_, O_RDONLY);
+  reveal();  // whole already
   const char* from = temporary_.c_str();
   const char* to = target_.c_str();
   if (const auto mode = mode_to_keep(target_, existing_)) ::chmod(from, *mode);

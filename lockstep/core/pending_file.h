@@ -46,8 +46,10 @@ class PendingFile {
 
   // The temporary file holds what an earlier writer left.
   bool resumed() const noexcept { return resumed_; }
-  // Gives a new resumable file its visible name; nothing for other files.
+  // Gives a new resumable file its visible name; nothing for other files. Whoever must find it whole after a failure of
+  // power calls sync() before.
   void reveal();
+  bool hidden() const noexcept { return !placeholder_.empty(); }  // a new resumable file before reveal()
   // From now on the temporary file outlives this object.
   void keep() noexcept { kept_ = true; }
   // Waits until the disk has what was handed to the operating system.
@@ -67,9 +69,9 @@ class PendingFile {
   // would have to give all of it back.
   void require_room(std::uintmax_t bytes);
 
-  // Waits until the disk has the content, then renames. With Existing::refuse a file that has appeared under the
-  // name meanwhile is an Error and stays as it is; one that is replaced passes its permissions on. Descriptors open on
-  // the file stay valid.
+  // Waits until the disk has the content, then reveals and renames. With Existing::refuse a file that has appeared
+  // under the name meanwhile is an Error and stays as it is; one that is replaced passes its permissions on.
+  // Descriptors open on the file stay valid.
   void publish();
 
  private:

@@ -119,7 +119,8 @@ auto ChunkWriter::guarded(Body body) {
 
 std::uintmax_t ChunkWriter::finish(const Attributes& attributes) {
   return guarded([&] {
-    store_rest();
+    store_done();
+    if (file_.is_shown()) file_.commit();
     fill_open_rows();
     return file_.publish(attributes);
   });
@@ -280,7 +281,11 @@ void ChunkWriter::write_chunks() {
 std::exception_ptr ChunkWriter::store(const std::vector<Run>& runs) {
   return attempt([&] {
     for (const Run& run : runs) file_.store(*run.chunk, run.row, run.count);
-    if (file_.commit_is_due()) file_.commit();
+    if (file_.commit_is_due()) {
+      file_.commit();
+    } else if (file_.show_is_due()) {
+      file_.show();
+    }
   });
 }
 
@@ -308,6 +313,11 @@ void ChunkWriter::stop() {
 }
 
 void ChunkWriter::store_rest() {
+  store_done();
+  file_.commit();
+}
+
+void ChunkWriter::store_done() {
   for (auto& [index, chunk] : chunks_) {
     for (const Run& run : done_runs(chunk)) {
       file_.store(chunk, run.row, run.count);
@@ -315,7 +325,6 @@ void ChunkWriter::store_rest() {
     }
   }
   chunks_.clear();
-  file_.commit();
 }
 
 void ChunkWriter::fill_open_rows() {

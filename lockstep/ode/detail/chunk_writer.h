@@ -78,7 +78,8 @@ class ChunkWriter : public SolutionSink {
   // After a failure the file is left as it stands: every trajectory committed before stays readable.
   template <class Body>
   auto guarded(Body body);
-  void store_rest();
+  void store_rest();  // and commits it
+  void store_done();
   void fill_open_rows();
   void fill_with_nan(auto& bytes) const;
 

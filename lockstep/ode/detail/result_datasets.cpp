@@ -208,10 +208,12 @@ void ResultLayout::begin(const Problem& problem) {
   fill.operator()<std::uint8_t>(names::kStatus, rows,
                                 [](std::size_t) { return static_cast<std::uint8_t>(Status::cancelled); });
   data_->committed.write<std::int64_t>(std::vector<std::int64_t>{0});
-  file_.sync();
   // From here on no table of the file changes any more: whenever the writer is killed, the file can be opened.
-  file_.reveal();
-  open_direct();  // now, for errors name the file as it is called
+  if (journal_) {
+    show();
+  } else {
+    open_direct();
+  }
 }
 
 }  // namespace lockstep::ode

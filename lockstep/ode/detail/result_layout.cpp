@@ -91,7 +91,7 @@ ResultLayout::~ResultLayout() {
   } catch (const Error&) {
     abandon();
   }
-  if (committed_ > 0) {
+  if (kept_trajectories() > 0) {
     file_.keep();
   } else if (journal_) {
     journal_->remove();
@@ -229,7 +229,18 @@ void ResultLayout::commit() {
   const auto begin = std::chrono::steady_clock::now();
   write_columns();
   if (journal_) journal_->sync();
-  file_.sync();
+  if (is_shown()) {
+    file_.sync();
+  } else {
+    show();
+  }
+  write_statuses();
+  file_.flush();
+  const auto end = std::chrono::steady_clock::now();
+  next_commit_ = end + std::max<std::chrono::steady_clock::duration>(kCommitInterval, kCommitShare * (end - begin));
+}
+
+void ResultLayout::write_statuses() {
   for (const Pending& rows : pending_) {
     data_->status.write<std::uint8_t>(rows.status, {rows.first}, {rows.status.size()});
     committed_ += rows.status.size() - static_cast<std::size_t>(std::ranges::count(
@@ -237,9 +248,12 @@ void ResultLayout::commit() {
   }
   pending_.clear();
   data_->committed.write<std::int64_t>(std::vector<std::int64_t>{static_cast<std::int64_t>(committed_)});
-  file_.flush();
-  const auto end = std::chrono::steady_clock::now();
-  next_commit_ = end + std::max<std::chrono::steady_clock::duration>(kCommitInterval, kCommitShare * (end - begin));
+}
+
+void ResultLayout::show() {
+  file_.sync();
+  file_.reveal();
+  open_direct();  // anew, for errors name the file as it is called
 }
 
 void ResultLayout::abandon() noexcept {
@@ -251,14 +265,14 @@ void ResultLayout::abandon() noexcept {
 Error ResultLayout::explain(const Error& cause) const {
   if (cause.kind() != ErrorKind::file) return cause;
   // Where nothing is stored both files are removed.
-  const std::string remedy = committed_ > 0 ? "the " + std::to_string(committed_) +
-                                                  " trajectories stored so far stay in " + unfinished_.string() +
-                                                  ": make room there and continue with --resume"
-                                            : "make room, choose another disk, or save less";
+  const std::size_t kept = kept_trajectories();
+  const std::string remedy = kept > 0 ? "the " + std::to_string(kept) + " trajectories stored so far stay in " +
+                                            unfinished_.string() + ": make room there and continue with --resume"
+                                      : "make room, choose another disk, or save less";
   if (journal_ && cause.field() == EventJournal::name_beside(unfinished_).string()) {
-    return Error(ErrorKind::file, {cause.field(), cause.found(), cause.expected(),
-                                   committed_ > 0 ? remedy : "no trajectory was stored yet, so that nothing is kept: " +
-                                                                 remedy});
+    return Error(ErrorKind::file,
+                 {cause.field(), cause.found(), cause.expected(),
+                  kept > 0 ? remedy : "no trajectory was stored yet, so that nothing is kept: " + remedy});
   }
   // HDF5 tells a failed write at length, the system's own words among it; from beside HDF5 they come alone.
   std::string found = cause.found();
@@ -285,7 +299,12 @@ void ResultLayout::add_attributes(const Attributes& attributes) {
 }
 
 std::uintmax_t ResultLayout::publish(const Attributes& attributes) {
-  commit();
+  if (is_shown()) {
+    commit();
+  } else if (!nothing_to_commit()) {  // nobody sees it before the disk has everything
+    write_columns();
+    write_statuses();
+  }
   add_attributes(attributes);
   data_.reset();
   if (journal_) add_events();
@@ -314,7 +333,11 @@ std::filesystem::path ResultLayout::leave(const Attributes& attributes) {
   add_attributes(attributes);
   data_.reset();
   file_.keep();
-  file_.sync();
+  if (is_shown()) {
+    file_.sync();
+  } else {
+    show();
+  }
   file_.close();
   return unfinished_;
 }

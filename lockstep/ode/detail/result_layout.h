@@ -43,10 +43,16 @@ class ResultLayout {
   ResultLayout(PendingFile pending, const Problem& problem, Precision precision, const ResultMetadata& metadata);
   ~ResultLayout();  // the unfinished file stays where trajectories are committed in it
 
-  // What is known before the solve goes into a new file, every status "cancelled", the committed counter 0, and it gets
-  // its visible name. Before the first store(), once; nothing for a resumed file. Apart from the constructor so that
-  // the thread that stores can do it, while the solve has begun.
+  // What is known before the solve goes into a new file, every status "cancelled", the committed counter 0. Before the
+  // first store(), once; nothing for a resumed file. Apart from the constructor so that the thread that stores can do
+  // it, while the solve has begun.
   void begin(const Problem& problem);
+  // A new file then gets its visible name, once the disk has it: at the latest with the first commit(). A solve that is
+  // over sooner needs no file that outlives it, and waits for the disk in publish() alone. Files with events beside
+  // them are shown from the beginning.
+  void show();
+  bool is_shown() const { return !file_.hidden(); }
+  bool show_is_due() const { return !is_shown() && std::chrono::steady_clock::now() >= next_commit_; }
 
   std::size_t components() const { return components_; }  // that are stored
   // The PageBuffer::phase() of a chunk that begins with trajectory `first`.
@@ -96,6 +102,8 @@ class ResultLayout {
   void write_state(const ResultChunk& chunk, std::size_t row, std::size_t count);
   void write_columns();
   void write_run(std::span<const Rows> run, std::size_t count);
+  void write_statuses();
+  std::size_t kept_trajectories() const { return is_shown() ? committed_ : 0; }  // where the writer ends now
   bool nothing_to_commit() const { return rows_.empty() && pending_.empty(); }
   std::size_t row_bytes() const;
   void add_attributes(const Attributes& attributes);
