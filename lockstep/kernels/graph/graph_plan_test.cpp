@@ -174,6 +174,16 @@ TEST(GraphPlan, tables_of_any_size_have_the_reference_bits) {
     }
   }
   for (const std::size_t samples : {std::size_t(1), std::size_t(5), at.size() + 40}) expect_both(b.graph, samples, at);
+  // In order, each for as many lanes as some register has, so that lanes agree; one of them now and then is no number.
+  std::erase_if(at, [](double x) { return x != x; });
+  std::ranges::sort(at);
+  for (const std::size_t times : {3u, 16u}) {
+    std::vector<double> ordered;
+    for (const double x : at) ordered.insert(ordered.end(), times, x);
+    expect_both(b.graph, ordered.size(), ordered);
+    for (std::size_t i = 5; i < ordered.size(); i += 37) ordered[i] = std::numeric_limits<double>::quiet_NaN();
+    expect_both(b.graph, ordered.size(), ordered);
+  }
 }
 
 TEST(GraphPlan, knots_that_are_one_number_in_float32_are_refused_there) {

@@ -86,7 +86,7 @@ template <class T>
 Raw<T> table(const void* context, Raw<T> x) {
   const auto& of = *static_cast<const graph::CalledTable<T>*>(context);
   const T* const knots = of.knots.data();
-  const auto at = among_knots<L<T>>(V<T>{x}, knots, of.knots.size(), knots[0], knots[of.count - 1]);
+  const auto at = lanes_among_knots<L<T>>(V<T>{x}, knots, of.knots.size(), knots[0], knots[of.count - 1]);
   return interpolated<L<T>>(at, of.coefficients.data(), of.powers, of.count).raw;
 }
 

@@ -93,20 +93,26 @@ struct AmongKnots {
   typename L::V distance;
 };
 
-// `knots` end in NaN, up to a power of two; first and last are those before that. The search in halves compares as
-// many times for any number.
+// Among 2 `half` knots from each `at` on, of which the first is not above the number.
 template <class L>
-LOCKSTEP_LANE_FN AmongKnots<L> among_knots(typename L::V x, const typename L::T* knots, size_t padded,
-                                           typename L::T first, typename L::T last) {
+LOCKSTEP_LANE_FN AmongKnots<L> search_knots(typename L::V clamped, const typename L::T* knots, typename L::I at,
+                                            size_t half) {
   using TI = typename L::TI;
-  const auto clamped = L::min(L::max(x, L::set(first)), L::set(last));
-  auto at = L::int_set(0);
-  for (size_t half = padded / 2; half > 0; half /= 2) {
+  for (; half > 0; half /= 2) {
     const auto next = L::int_add(at, L::int_set(static_cast<TI>(half)));
     const auto reached = L::le(L::gather(knots, next), clamped);
     at = L::bits(L::select(reached, L::from_bits(next), L::from_bits(at)));
   }
   return {at, L::sub(clamped, L::gather(knots, at))};
+}
+
+// `knots` end in NaN, up to a power of two; first and last are those before that. The search in halves compares as
+// many times for any number.
+template <class L>
+LOCKSTEP_LANE_FN AmongKnots<L> among_knots(typename L::V x, const typename L::T* knots, size_t padded,
+                                           typename L::T first, typename L::T last) {
+  const auto clamped = L::min(L::max(x, L::set(first)), L::set(last));
+  return search_knots<L>(clamped, knots, L::int_set(0), padded / 2);
 }
 
 // `coefficients` are one feature's.
@@ -117,6 +123,41 @@ LOCKSTEP_LANE_FN typename L::V interpolated(const AmongKnots<L>& at, const typen
   for (size_t power = 1; power < powers; ++power) {
     y = L::fma(y, at.distance, L::gather(coefficients + power * knots, at.knot));
   }
+  return y;
+}
+
+// The lanes of a register among the knots of an Interpolate, by the same comparisons. What all of them agree on takes
+// one knot, which is read once: numbers in order, and the times of trajectories beside one another, mostly agree to the
+// end.
+template <class L>
+struct LanesAmongKnots {
+  AmongKnots<L> each;
+  bool together;  // in one interval
+  size_t knot;    // then its
+};
+template <class L>
+LOCKSTEP_LANE_FN LanesAmongKnots<L> lanes_among_knots(typename L::V x, const typename L::T* knots, size_t padded,
+                                                      typename L::T first, typename L::T last) {
+  using TI = typename L::TI;
+  const auto clamped = L::min(L::max(x, L::set(first)), L::set(last));
+  size_t at = 0, half = padded / 2;
+  for (; half > 0; half /= 2) {
+    const auto reached = L::le(L::set(knots[at + half]), clamped);
+    if (!L::any(reached)) continue;
+    if (L::any(L::negate(reached))) break;
+    at += half;
+  }
+  const auto from = L::int_set(static_cast<TI>(at));
+  if (half > 0) return {search_knots<L>(clamped, knots, from, half), false, 0};
+  return {{from, L::sub(clamped, L::set(knots[at]))}, true, at};
+}
+template <class L>
+LOCKSTEP_LANE_FN typename L::V interpolated(const LanesAmongKnots<L>& at, const typename L::T* coefficients,
+                                            size_t powers, size_t knots) {
+  if (!at.together) return interpolated<L>(at.each, coefficients, powers, knots);
+  auto y = L::set(coefficients[at.knot]);
+  for (size_t power = 1; power < powers; ++power)
+    y = L::fma(y, at.each.distance, L::set(coefficients[power * knots + at.knot]));
   return y;
 }
 

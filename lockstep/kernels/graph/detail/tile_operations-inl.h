@@ -111,7 +111,7 @@ void interpolate(const Step<T>& step, const Tile<T>& tile) {
   const size_t lanes = hn::Lanes(d), knots = step.indices[0], padded = step.indices[1], powers = step.indices[2];
   const T* a = rows_of(step.a, tile);
   for (size_t lane = 0; lane < tile.registers * lanes; lane += lanes) {
-    const auto at = among_knots<L>(hn::LoadU(d, a + lane), step.first, padded, step.numbers[0], step.numbers[1]);
+    const auto at = lanes_among_knots<L>(hn::LoadU(d, a + lane), step.first, padded, step.numbers[0], step.numbers[1]);
     T* out = made_by(step, tile) + lane;
     for (size_t i = 0; i < step.width; ++i, out += tile.stride) {
       hn::StoreU(interpolated<L>(at, step.second + i * powers * knots, powers, knots), d, out);
