@@ -113,7 +113,7 @@ std::optional<LaneProgram> written_system() {
   using L = ProgramLane<T>;
   using Tile = detail::ArithmeticTile<T>;
   LaneProgram program;
-  typename L::V u[System::kComponents], du[System::kComponents], p[std::max(System::kParameters, 1)], t = 0;
+  typename L::V u[System::kComponents], du[System::kComponents], p[std::max(System::kParameters, 1)] = {}, t = 0;
   const auto input = [&](std::size_t i, int row) {
     return program.load({static_cast<std::uint8_t>(Tile::kFirstInput + i), 0, static_cast<std::uint32_t>(row)});
   };
