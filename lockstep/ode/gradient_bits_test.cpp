@@ -371,6 +371,73 @@ TEST(GradientBits, trajectories_that_fail_at_their_start_leave_the_others_alone)
   }
 }
 
+// A fixed step may lead to a state that is a number and has no derivative: the trajectory fails in the next one.
+TEST(GradientBits, trajectories_that_fixed_steps_lead_out_of_a_domain_leave_the_others_alone) {
+  const auto refuse = [](auto x) {
+    if (x < 0) throw std::domain_error("negative");
+  };
+  const auto falling = [refuse](auto, const auto& u, const auto& p, auto& du) {
+    refuse(u[0]);
+    du[0] = -p[0] + 0 * u[0];
+  };
+  const std::vector<Rhs> all = {
+      differentiable_function<1, 1>("root",
+                                    [](auto, const auto& u, const auto& p, auto& du) {
+                                      using std::sqrt;
+                                      du[0] = -p[0] + 1e-3 * sqrt(u[0]);
+                                    }),
+      differentiable_function<1, 1>("falling", falling),
+      function_with_transpose<1, 1>(
+          "falling by hand", falling,
+          [refuse](auto, const auto& u, const auto&, const auto& du_bar, const auto&, const auto& p_bar) {
+            refuse(u[0]);
+            p_bar[0] += -du_bar[0];
+          }),
+      differentiable_function_with_net<1, 1>(
+          "with a net", small_net(1, 1),
+          [refuse](auto, const auto& u, const auto&, const auto& in) {
+            refuse(u[0]);
+            in[0] = u[0];
+          },
+          [refuse](auto, const auto& u, const auto& p, const auto& net, auto& du) {
+            refuse(u[0]);
+            du[0] = -p[0] + 1e-3 * net[0];
+          })};
+  for (const Rhs& rhs : all) {
+    Options options = f64("euler", StepControl::fixed);
+    options.dt = 0.05;
+    const auto gradients = [&](const Numbers& starts, std::size_t bytes) {
+      const Problem problem{
+          .rhs = rhs, .initial_states = starts, .parameters = {0.5}, .end_times = {1}, .save_times = {0.5, 1}};
+      return solve_with_gradients(problem, options, TrajectoryLoss(linear_loss), {.memory_bytes = bytes});
+    };
+    for (const std::size_t bytes : {std::size_t{1} << 30, std::size_t{1}}) {
+      const Gradients expected = gradients({1, 2, 1.5}, bytes);
+      const Gradients beside = gradients({1, 2, 1.5, 0.06}, bytes);
+      EXPECT_EQ(beside.left_out, 1u) << rhs->description();
+      EXPECT_EQ(beside.records[3].status, Status::not_finite) << rhs->description();
+      EXPECT_EQ(beside.records[3].accepted, 3u) << rhs->description();
+      EXPECT_EQ(beside.initial_states,
+                Numbers({expected.initial_states[0], expected.initial_states[1], expected.initial_states[2], 0}))
+          << rhs->description();
+      EXPECT_EQ(beside.parameters, expected.parameters) << rhs->description();
+      EXPECT_EQ(beside.weights, expected.weights) << rhs->description();
+      // One that ends there succeeds, while the others go on.
+      const Problem ending{.rhs = rhs,
+                           .initial_states = {1, 2, 0.06},
+                           .parameters = {0.5},
+                           .end_times = {1, 1, 0.15},
+                           .save_times = {0.15}};
+      const Gradients ended =
+          solve_with_gradients(ending, options, TrajectoryLoss(linear_loss), {.memory_bytes = bytes});
+      EXPECT_EQ(ended.left_out, 0u) << rhs->description();
+      EXPECT_GT(std::fabs(ended.initial_states[2]), 0.1) << rhs->description();
+      EXPECT_TRUE(std::isfinite(ended.parameters[0])) << rhs->description();
+      EXPECT_TRUE(std::ranges::all_of(ended.weights, [](double w) { return std::isfinite(w); })) << rhs->description();
+    }
+  }
+}
+
 // Behind an impulse, or a reset, into a state from which there is no way on.
 TEST(GradientBits, trajectories_that_fail_behind_a_change_leave_the_others_alone) {
   for (const Rhs& rhs : defined_from_zero_on()) {

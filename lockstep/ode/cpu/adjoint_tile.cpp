@@ -334,6 +334,15 @@ void AdjointTile<T>::run_own_steps() {
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
     const LaneMask cut = saver_.cut(), piled_up = saver_.piled_up();
+    const LaneMask dead_ends = without_derivative(accepted & ~terminated);
+    for (LaneMask bits = dead_ends; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      for (std::size_t place = static_cast<std::size_t>(lane); place < end_state_.size(); place += kTileLanes)
+        end_state_[place] = tile_.y1[place];
+      stands_at_[lane] = tile_.t[lane];
+    }
+    dead_ends_ |= dead_ends;
+    stay_before_last_states(dead_ends);
     kernels.advance(tile_, context_.step.settings, accepted & ~terminated & ~cut);
     const LaneMask over = terminated | (cut == 0 ? 0 : reset_lanes());
     const LaneMask rejected = open_ & ~accepted;
@@ -535,12 +544,51 @@ void AdjointTile<T>::note_long_step(int lane, const TileStep& step) {
   sample_.add(std::move(one));
 }
 
+// A fixed step asks nothing of the derivative at its end. Where that is no number the trajectory ends there, or fails
+// in the next step, and nothing comes back that way; but zero times that reaches others' sums, and a user's code may
+// throw there, which on the way back nobody holds up. Behind a stop such a state may have a derivative, and counts.
+template <class T>
+LaneMask AdjointTile<T>::without_derivative(LaneMask accepted) {
+  if (!context_.step.settings.fixed || has_stops()) return 0;
+  const T* const k = tile_.stage(static_cast<std::size_t>(context_.stages()) - 1);
+  LaneMask found = 0;
+  for (LaneMask bits = accepted; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    T sum = 0;
+    for (std::size_t c = 0; c < context_.components(); ++c) sum += at(k, lane, c) * 0;
+    if (sum != 0) found |= LaneMask{1} << lane;
+  }
+  return found;
+}
+
+// The stage there stands where the step began.
+template <class T>
+void AdjointTile<T>::forget_last_stages(StageRecord<T>& record, LaneMask lanes) {
+  const std::size_t n = context_.components(), last = static_cast<std::size_t>(context_.stages()) - 2;
+  for (LaneMask bits = lanes; bits != 0; bits &= bits - 1) {
+    const int lane = __builtin_ctz(bits);
+    T* argument = record.arguments.data() + last * n * kept_lanes_ + lane;
+    for (std::size_t c = 0; c < n; ++c, argument += kept_lanes_) *argument = at(tile_.y.data(), lane, c);
+  }
+  record.usable = record.usable && lanes == 0;
+}
+
+// So does its lane from then on. Before advance(), which moves it from there to there.
+template <class T>
+void AdjointTile<T>::stay_before_last_states(LaneMask lanes) {
+  for (LaneMask bits = lanes; bits != 0; bits &= bits - 1) {
+    const auto lane = static_cast<std::size_t>(__builtin_ctz(bits));
+    for (std::size_t place = lane; place < end_state_.size(); place += kTileLanes) tile_.y1[place] = tile_.y[place];
+  }
+}
+
 // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
 template <class T>
 void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
   const std::size_t n = context_.components();
   record.usable = !record.recorded.empty();
   if (directional_) keep_rows(tile_.stage(1), solved_stages() * n, kept_lanes_, record.slopes.data());
+  forget_last_stages(record, without_derivative(accepted));
   const LaneMask left = ~accepted & (~LaneMask{0} >> (kTileLanes - tile_.lanes));
   if (accepted == ~LaneMask{0}) return;
   // The stages that only the interpolant needs are not seen by the error.
@@ -605,6 +653,7 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
     keep_accepted(*record, step.accepted);
   }
   recorder_->point_at(nullptr);
+  stay_before_last_states(without_derivative(step.accepted));
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
   if (step.renewed == 0) return;
   std::copy_n(step.t_behind, kept_lanes_, tile_.t_stage);

@@ -110,6 +110,9 @@ class AdjointTile {
   double stands_at(int lane) const { return ((dead_ends_ >> lane) & 1) != 0 ? stands_at_[lane] : tile_.t[lane]; }
   bool starts_nowhere() const { return broken_starts_ == ~LaneMask{0}; }
   void keep_accepted(StageRecord<T>& record, LaneMask accepted);
+  LaneMask without_derivative(LaneMask accepted);
+  void forget_last_stages(StageRecord<T>& record, LaneMask lanes);
+  void stay_before_last_states(LaneMask lanes);
   void note_long_step(int lane, const TileStep& step);
   void end_lane(int lane, Status status);
   void run_own_steps();
