@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "lockstep/core/cpp20.h"
+
 namespace lockstep {
 
 enum class ErrorKind {

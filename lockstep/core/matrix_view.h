@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "lockstep/core/cpp20.h"
+
 namespace lockstep {
 
 // Element (row, column) lies at data[row * row_stride + column * column_stride]; strides count elements

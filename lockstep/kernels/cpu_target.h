@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "lockstep/core/cpp20.h"
+
 namespace lockstep {
 
 enum class CpuTarget {

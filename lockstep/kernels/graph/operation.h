@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/core/cpp20.h"
 #include "lockstep/kernels/activation.h"
 
 namespace lockstep::graph {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "lockstep/core/cpp20.h"
 #include "lockstep/kernels/activation.h"
 
 namespace lockstep {
