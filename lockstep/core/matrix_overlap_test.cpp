@@ -15,6 +15,13 @@
 namespace lockstep {
 namespace {
 
+TEST(MatrixView, without_strides_its_rows_lie_one_after_another) {
+  std::vector<float> numbers(12);
+  const MatrixView<float> view{numbers.data(), 3, 4};
+  EXPECT_EQ(&view(2, 1), &MatrixView<float>::row_major(numbers.data(), 3, 4)(2, 1));
+  EXPECT_EQ(view.row_stride, 4);
+}
+
 std::set<std::uintptr_t> bytes_of(const Places& view) {
   std::set<std::uintptr_t> bytes;
   for (std::size_t i = 0; i < view.rows; ++i) {

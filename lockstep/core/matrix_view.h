@@ -9,13 +9,14 @@
 namespace lockstep {
 
 // Element (row, column) lies at data[row * row_stride + column * column_stride]; strides count elements
-// and may be any that a thing read may have, 0 too; of results, each has a place of its own. The view owns nothing.
+// and may be any that a thing read may have, 0 too; of results, each has a place of its own. Left out, rows lie one
+// after another. The view owns nothing.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
   std::size_t rows = 0;
   std::size_t columns = 0;
-  std::ptrdiff_t row_stride = 0;
+  std::ptrdiff_t row_stride = static_cast<std::ptrdiff_t>(columns);
   std::ptrdiff_t column_stride = 1;
 
   static MatrixView row_major(T* data, std::size_t rows, std::size_t columns) {
