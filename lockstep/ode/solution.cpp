@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <type_traits>
 
+#include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 
 namespace lockstep::ode {
@@ -29,6 +31,16 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
+namespace {
+
+void require_place(const char* field, std::size_t found, std::size_t count, const char* of, const char* remedy) {
+  if (found < count) return;
+  throw Error(ErrorKind::invalid_argument,
+              {field, std::to_string(found), "less than " + std::to_string(count) + ", the number of " + of, remedy});
+}
+
+}  // namespace
+
 // Engines write a time.
 constexpr double kNeverTakenUp = std::numeric_limits<double>::quiet_NaN();
 
@@ -50,13 +62,29 @@ Solution::Solution(Precision precision, std::size_t trajectories, std::size_t co
   }
 }
 
+void Solution::refuse_number_type(const char* asked) const {
+  const bool is_f32 = precision() == Precision::f32;
+  throw Error(ErrorKind::invalid_argument,
+              {std::string(asked) + "<" + (is_f32 ? "double" : "float") + ">",
+               std::string("a solution of ") + (is_f32 ? "float32" : "float64"),
+               std::string(is_f32 ? "float" : "double") + " for T",
+               std::string("solve with Options::precision = Precision::") + (is_f32 ? "f64" : "f32") +
+                   ", or take numbers one by one: state() and end_state()"});
+}
+
 double Solution::state(std::size_t trajectory, std::size_t time, std::size_t component) const {
+  require_place("trajectory", trajectory, trajectories(), "trajectories", "count from 0");
+  require_place("time", time, save_points_, "save points",
+                save_points_ == 0 ? "set Problem::save_times, or take end_state()" : "count from 0");
+  require_place("component", component, components_, "components", "count from 0");
   const StandardArithmetic arithmetic;
   const std::size_t at = (trajectory * save_points_ + time) * components_ + component;
   return std::visit([&](const auto& numbers) { return static_cast<double>(numbers[at]); }, state_);
 }
 
 double Solution::end_state(std::size_t trajectory, std::size_t component) const {
+  require_place("trajectory", trajectory, trajectories(), "trajectories", "count from 0");
+  require_place("component", component, components_, "components", "count from 0");
   const StandardArithmetic arithmetic;
   return std::visit(
       [&](const auto& numbers) { return static_cast<double>(numbers[trajectory * components_ + component]); },

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -62,17 +63,19 @@ class Solution {
   std::span<const double> times() const { return times_; }
   bool times_per_trajectory() const { return times_per_trajectory_; }
 
-  // The state of one trajectory at one save point, one component; NaN if it ended before.
+  // The state of one trajectory at one save point, one component; NaN if it ended before. Throws Error
+  // (invalid_argument) for a place that is not there: without Problem::save_times there is no save point.
   double state(std::size_t trajectory, std::size_t time, std::size_t component) const;
   double end_state(std::size_t trajectory, std::size_t component) const;
-  // All of it: [trajectory][time][component] and [trajectory][component]. T must match precision().
+  // All of it: [trajectory][time][component] and [trajectory][component]. Throws Error (invalid_argument) where T,
+  // float or double, is not that of precision().
   template <class T>
   std::span<const T> states() const {
-    return std::get<AlignedBuffer<T>>(state_).span();
+    return numbers<T>("states", state_);
   }
   template <class T>
   std::span<const T> end_states() const {
-    return std::get<AlignedBuffer<T>>(end_state_).span();
+    return numbers<T>("end_states", end_state_);
   }
   const TrajectoryRecord& record(std::size_t trajectory) const { return records_[trajectory]; }
   std::span<const TrajectoryRecord> records() const { return records_; }
@@ -95,6 +98,16 @@ class Solution {
 
  private:
   using Numbers = std::variant<AlignedBuffer<float>, AlignedBuffer<double>>;
+
+  template <class T>
+  std::span<const T> numbers(const char* asked, const Numbers& held) const {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "T is float or double");
+    const auto* const numbers = std::get_if<AlignedBuffer<T>>(&held);
+    if (numbers == nullptr) refuse_number_type(asked);
+    return numbers->span();
+  }
+  [[noreturn]] void refuse_number_type(const char* asked) const;
+
   std::size_t components_;
   std::size_t save_points_;
   std::vector<double> times_;
