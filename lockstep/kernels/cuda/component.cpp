@@ -42,7 +42,16 @@ Component open() {
   for (const std::string& place : places()) {
     result.library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (result.library != nullptr) return result;
-    tried = dlerror();
+    const char* const said = dlerror();
+    if (tried.empty())
+      tried = said == nullptr ? place : said;  // of a file that is there, before the loader's own places
+  }
+  // An installation may well have one that a program linked from archives does not find.
+  if (tried.starts_with(std::string(kLibrary) + ": cannot open")) {
+    tried =
+        std::string(kLibrary) +
+        " is not beside the program, in ../lib or where the loader looks; name it in LOCKSTEP_CUDA_LIBRARY, or link a "
+        "program of yours with -Wl,-rpath,FOLDER";
   }
   result.missing = "this installation has no CUDA component (" + tried + "), which CMake builds where it finds nvcc: docs/cuda.md";
   return result;
