@@ -51,6 +51,9 @@ function(lockstep_library name)
   set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   if(NOT PROJECT_IS_TOP_LEVEL)  # part of another project: its warnings are not about our headers
     set_target_properties(${target} PROPERTIES SYSTEM ON)
+    # What lockstepConfig.cmake tells the CUDA sources of projects that find an installation.
+    target_compile_options(${target} INTERFACE
+                           "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Xcompiler=-ffp-contract=off>")
   endif()
   if(NOT LOCKSTEP_INSTALL)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # built where something links it
