@@ -184,6 +184,17 @@ TEST(Function, a_class_without_float32_is_refused_where_that_is_asked_for) {
   }
 }
 
+TEST(Function, says_where_it_was_compiled_without_optimisation) {
+  const auto tile = function<3, 3>("lorenz", lorenz)->lower_f64(CpuTarget::scalar);
+#ifdef __OPTIMIZE__
+  EXPECT_EQ(tile->description(), "one function call a trajectory, compiled for scalar");
+#else
+  EXPECT_EQ(tile->description(),
+            "one function call a trajectory, compiled for scalar without optimisation, which -O2 "
+            "(CMAKE_BUILD_TYPE=Release) turns on");
+#endif
+}
+
 TEST(Function, digest_names_kind_name_and_version) {
   const Rhs f = function<3, 3>("lorenz", lorenz, "1");
   EXPECT_EQ(f->digest(), (function<3, 3>("lorenz", lorenz, "1")->digest()));

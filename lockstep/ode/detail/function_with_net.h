@@ -65,8 +65,7 @@ class NetTile final : public GuardedTile<T> {
         target_(target) {}
 
   std::string description() const override {
-    return plan_.description() + ", then one function call a trajectory, compiled for " +
-           std::string(to_string(target_));
+    return plan_.description() + ", then one function call a trajectory" + compiled_for(target_);
   }
 
  protected:

@@ -56,7 +56,9 @@ class ReverseFunctionWithNetTile final : public DifferentiableTile<T> {
   void evaluate_recording(const TileView<T>& tile, std::byte* record, std::byte* workspace) const override {
     run(tile, record, workspace);
   }
-  std::string description() const override { return net_->description() + ", then one function call a trajectory"; }
+  std::string description() const override {
+    return net_->description() + ", then one function call a trajectory" + compiled_for(target_);
+  }
   std::size_t workspace_bytes() const override { return values_bytes() + net_->workspace_bytes(); }
   // The net's outputs and inputs, then what it records itself.
   std::size_t record_bytes() const override { return values_bytes() + net_->record_bytes(); }

@@ -65,9 +65,7 @@ class ScalarTile final : public GuardedTile<T> {
   ScalarTile(std::shared_ptr<const Body> body, CpuTarget target)
       : GuardedTile<T>(Body::kComponents, Body::kParameters, Body::kOutputs), body_(std::move(body)), target_(target) {}
 
-  std::string description() const override {
-    return "one function call a trajectory, compiled for " + std::string(to_string(target_));
-  }
+  std::string description() const override { return "one function call a trajectory" + compiled_for(target_); }
 
  protected:
   void evaluate_whole(const TileView<T>& tile, std::byte*) const override {
