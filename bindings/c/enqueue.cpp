@@ -120,6 +120,14 @@ lockstep_status lockstep_device_plan_port(const lockstep_device_plan* plan, lock
     *port = list[index];
   });
 }
+lockstep_status lockstep_device_plan_port_index(const lockstep_device_plan* plan, lockstep_direction direction,
+                                                const char* name, size_t* index) {
+  return guarded([&] {
+    const lockstep_device_plan& handle = known(plan);
+    require_pointer(index, "index");
+    *index = index_of_port(direction, handle.inputs, handle.outputs, name);
+  });
+}
 const char* lockstep_device_plan_description(const lockstep_device_plan* plan) {
   return is_known(plan) ? plan->description.c_str() : "";
 }

@@ -202,6 +202,15 @@ TEST_F(OnAStream, answers_misuse_of_ports_by_a_status_and_words) {
   lockstep_port port{};
   EXPECT_EQ(lockstep_device_plan_port(plan, LOCKSTEP_INPUT, 99, &port), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_EQ(lockstep_device_plan_ports(nullptr, LOCKSTEP_INPUT), 0u);
+  std::size_t index = 99;
+  EXPECT_EQ(lockstep_device_plan_port_index(plan, LOCKSTEP_INPUT, "nowhere", &index), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_THAT(lockstep_last_error(), HasSubstr("port: found \"nowhere\", expected one of "));
+  EXPECT_EQ(index, 99u);
+  for (std::size_t i = 0; i < lockstep_device_plan_ports(plan, LOCKSTEP_OUTPUT); ++i) {
+    EXPECT_EQ(lockstep_device_plan_port(plan, LOCKSTEP_OUTPUT, i, &port), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_device_plan_port_index(plan, LOCKSTEP_OUTPUT, port.name, &index), LOCKSTEP_OK);
+    EXPECT_EQ(index, i);
+  }
   const lockstep_device_options tensor{sizeof tensor, LOCKSTEP_FLOAT32, 0, "bf16"};
   lockstep_device_plan* refused_plan = nullptr;
   EXPECT_EQ(lockstep_device_compile(model, &tensor, &refused_plan), LOCKSTEP_UNSUPPORTED);

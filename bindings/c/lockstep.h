@@ -123,6 +123,10 @@ size_t lockstep_plan_outputs(const lockstep_plan *plan);
 size_t lockstep_plan_ports(const lockstep_plan *plan, lockstep_direction direction);
 lockstep_status lockstep_plan_port(const lockstep_plan *plan, lockstep_direction direction, size_t index,
                                    lockstep_port *port);
+/* Where the port of that name stands, for arrays in the order of lockstep_plan_port: another export of the same net may
+ * have another order. LOCKSTEP_INVALID_ARGUMENT when there is none; the message lists those there are. */
+lockstep_status lockstep_plan_port_index(const lockstep_plan *plan, lockstep_direction direction, const char *name,
+                                         size_t *index);
 lockstep_precision lockstep_plan_precision(const lockstep_plan *plan);
 /* Which kernel was chosen, for people. Belongs to the plan. */
 const char *lockstep_plan_description(const lockstep_plan *plan);
@@ -276,6 +280,8 @@ size_t lockstep_device_plan_outputs(const lockstep_device_plan *plan);
 size_t lockstep_device_plan_ports(const lockstep_device_plan *plan, lockstep_direction direction);
 lockstep_status lockstep_device_plan_port(const lockstep_device_plan *plan, lockstep_direction direction, size_t index,
                                           lockstep_port *port);
+lockstep_status lockstep_device_plan_port_index(const lockstep_device_plan *plan, lockstep_direction direction,
+                                                const char *name, size_t *index);
 /* Device and tile sizes, for people. Belongs to the plan. */
 const char *lockstep_device_plan_description(const lockstep_device_plan *plan);
 

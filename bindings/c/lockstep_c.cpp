@@ -279,6 +279,14 @@ lockstep_status lockstep_plan_port(const lockstep_plan* plan, lockstep_direction
     *port = list[index];
   });
 }
+lockstep_status lockstep_plan_port_index(const lockstep_plan* plan, lockstep_direction direction, const char* name,
+                                         size_t* index) {
+  return guarded([&] {
+    const lockstep_plan& handle = known(plan);
+    require_pointer(index, "index");
+    *index = index_of_port(direction, handle.inputs, handle.outputs, name);
+  });
+}
 lockstep_precision lockstep_plan_precision(const lockstep_plan* plan) {
   return plan && plan->mark == kPlanMark ? plan->precision : LOCKSTEP_FLOAT32;
 }

@@ -539,6 +539,9 @@ TEST(CInterface, nets_of_several_ports_have_the_librarys_bits) {
   for (std::size_t i = 0; i < outs; ++i) {
     lockstep_port port{};
     ASSERT_EQ(lockstep_plan_port(loaded, LOCKSTEP_OUTPUT, i, &port), LOCKSTEP_OK);
+    std::size_t index = outs;
+    EXPECT_EQ(lockstep_plan_port_index(loaded, LOCKSTEP_OUTPUT, port.name, &index), LOCKSTEP_OK);
+    EXPECT_EQ(index, i);
     EXPECT_EQ(port.name, plan.outputs()[i].name);
     EXPECT_EQ(port.features, plan.outputs()[i].width);
     EXPECT_EQ(port.first_feature, first);
@@ -589,6 +592,16 @@ TEST(CInterface, nets_of_several_ports_have_the_librarys_bits) {
   lockstep_port port{};
   EXPECT_EQ(lockstep_plan_port(loaded, LOCKSTEP_INPUT, 1, &port), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(lockstep_last_error(), HasSubstr("index: found 1, expected less than 1"));
+  std::size_t index = 99;
+  EXPECT_EQ(lockstep_plan_port_index(loaded, LOCKSTEP_INPUT, plan.outputs()[0].name.c_str(), &index),
+            LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(lockstep_last_error())
+                .rfind("port: found \"" + plan.outputs()[0].name + "\", expected one of " + plan.inputs()[0].name, 0),
+            0u);
+  EXPECT_EQ(index, 99u);
+  EXPECT_EQ(lockstep_plan_port_index(loaded, LOCKSTEP_INPUT, nullptr, &index), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_plan_port_index(loaded, LOCKSTEP_INPUT, "x", nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_plan_port_index(nullptr, LOCKSTEP_INPUT, "x", &index), LOCKSTEP_INVALID_ARGUMENT);
   lockstep_plan_free(loaded);
   lockstep_plan_free(compiled);
 }

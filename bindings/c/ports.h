@@ -27,6 +27,13 @@ std::size_t count_ports(lockstep_direction direction, const List& inputs, const 
   return direction == LOCKSTEP_OUTPUT ? outputs.size() : 0;
 }
 
+inline std::size_t index_of_port(lockstep_direction direction, const Ports& inputs, const Ports& outputs,
+                                 const char* name) {
+  require_direction(direction);
+  require_pointer(name, "name");
+  return nn::port_index((direction == LOCKSTEP_INPUT ? inputs : outputs).list, name);
+}
+
 template <class List>
 Ports ports_of_plan(const List& list) {
   Ports ports;

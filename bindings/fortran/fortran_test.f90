@@ -187,6 +187,11 @@ program fortran_test
   call claim(all(yd == y), 'so it has by ports')
   call claim(device_plan%input_ports() == 1 .and. device_plan%output_ports() == 1 .and. &
              device_plan%output_port_name(1) == 'y' .and. device_plan%output_port_name(2) == '', 'a device plan has ports')
+  call claim(device_plan%output_port('y') == 1 .and. device_plan%input_port('x') == 1, 'a device plan has them by name')
+  call claim(plan%output_port('y') == 1 .and. plan%input_port('x ') == 1, 'ports are found by name')
+  call claim(plan%input_port('y', stat, message) == 0, 'a port that is none is 0')
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'port: found "y", expected one of x') == 1, &
+             'and the others are named')
   call device_plan%enqueue_ports(c_null_ptr, n, [lockstep_device_array(c_loc(xd), 3, 1)], &
                                  [lockstep_device_array ::], stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'one for each port') > 0, 'missing ports are named')

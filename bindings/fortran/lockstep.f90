@@ -59,6 +59,10 @@ module lockstep
     procedure :: output_ports => plan_output_ports
     procedure :: input_port_name => plan_input_port_name
     procedure :: output_port_name => plan_output_port_name
+    ! input_port(name [, stat] [, errmsg]), output_port: which one has that name, for arrays in their order, which another
+    ! export of the net may change; 0 with a stat where none has. input_port_features(i), output_port_features(i)
+    procedure :: input_port => plan_input_port
+    procedure :: output_port => plan_output_port
     procedure :: input_port_features => plan_input_port_features
     procedure :: output_port_features => plan_output_port_features
     procedure :: free => plan_free
@@ -116,6 +120,8 @@ module lockstep
     procedure :: outputs => device_plan_outputs
     procedure :: input_ports => device_plan_input_ports
     procedure :: output_ports => device_plan_output_ports
+    procedure :: input_port => device_plan_input_port
+    procedure :: output_port => device_plan_output_port
     procedure :: input_port_name => device_plan_input_port_name
     procedure :: output_port_name => device_plan_output_port_name
     procedure :: enqueue => device_plan_enqueue
@@ -346,6 +352,21 @@ module lockstep
       integer(c_int), value :: direction
       integer(c_size_t), value :: index
       type(port_text), intent(out) :: port
+    end function
+    integer(c_int) function c_plan_port_index(plan, direction, name, index) bind(c, name='lockstep_plan_port_index')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_size_t), intent(inout) :: index
+    end function
+    integer(c_int) function c_device_plan_port_index(plan, direction, name, index) &
+        bind(c, name='lockstep_device_plan_port_index')
+      import
+      type(c_ptr), value :: plan
+      integer(c_int), value :: direction
+      character(kind=c_char), intent(in) :: name(*)
+      integer(c_size_t), intent(inout) :: index
     end function
     integer(c_int) function c_evaluate_ports_f32(plan, samples, x, nx, y, ny, workspace, bytes) &
         bind(c, name='lockstep_evaluate_ports_f32')
@@ -669,6 +690,32 @@ contains
   integer function device_plan_output_ports(self)
     class(lockstep_device_plan), intent(in) :: self
     device_plan_output_ports = int(c_device_plan_ports(self%handle, 1_c_int))
+  end function
+
+  integer function device_plan_input_port(self, name, stat, errmsg) result(port)
+    class(lockstep_device_plan), intent(in) :: self
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: index
+    integer(c_int) :: status
+    port = 0
+    status = c_device_plan_port_index(self%handle, 0_c_int, to_c(name), index)
+    if (status == lockstep_ok) port = int(index) + 1
+    call answer(status, stat, errmsg)
+  end function
+
+  integer function device_plan_output_port(self, name, stat, errmsg) result(port)
+    class(lockstep_device_plan), intent(in) :: self
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: index
+    integer(c_int) :: status
+    port = 0
+    status = c_device_plan_port_index(self%handle, 1_c_int, to_c(name), index)
+    if (status == lockstep_ok) port = int(index) + 1
+    call answer(status, stat, errmsg)
   end function
 
   function device_plan_input_port_name(self, i) result(name)
@@ -1014,6 +1061,32 @@ contains
   integer function plan_output_ports(self)
     class(lockstep_plan), intent(in) :: self
     plan_output_ports = int(c_plan_ports(self%handle, 1_c_int))
+  end function
+
+  integer function plan_input_port(self, name, stat, errmsg) result(port)
+    class(lockstep_plan), intent(in) :: self
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: index
+    integer(c_int) :: status
+    port = 0
+    status = c_plan_port_index(self%handle, 0_c_int, to_c(name), index)
+    if (status == lockstep_ok) port = int(index) + 1
+    call answer(status, stat, errmsg)
+  end function
+
+  integer function plan_output_port(self, name, stat, errmsg) result(port)
+    class(lockstep_plan), intent(in) :: self
+    character(*), intent(in) :: name
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_size_t) :: index
+    integer(c_int) :: status
+    port = 0
+    status = c_plan_port_index(self%handle, 1_c_int, to_c(name), index)
+    if (status == lockstep_ok) port = int(index) + 1
+    call answer(status, stat, errmsg)
   end function
 
   function plan_input_port_name(self, index) result(name)

@@ -9,6 +9,7 @@
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/compile.h"
+#include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/testing/small_model.h"
 
 namespace lockstep::nn {
@@ -151,6 +152,21 @@ TEST(Model, what_is_no_stack_is_refused_by_node) {
                 m.outputs[0].value = "side";
               }),
               HasSubstr("side: found \"layers.1\" to read, expected \"output_scaling\", the value before it"));
+}
+
+TEST(Model, ports_are_found_by_name_in_models_and_plans) {
+  Model model = small_model();
+  model.outputs.push_back(model.outputs.front());
+  model.outputs[0].name = "tendency";
+  model.outputs[1].name = "flux";
+  const auto plan = NetPlan<float>::compile(model);
+  const auto derivatives = compile_derivatives<double>(model);
+  EXPECT_EQ(port_index(model.outputs, "flux"), 1u);
+  EXPECT_EQ(port_index(plan.outputs(), "flux"), 1u);
+  EXPECT_EQ(port_index(plan.outputs(), "tendency"), 0u);
+  EXPECT_EQ(port_index(derivatives.outputs(), "flux"), 1u);
+  EXPECT_EQ(message_of([&] { port_index(plan.outputs(), "fluxes"); }, ErrorKind::invalid_argument),
+            "port: found \"fluxes\", expected one of tendency, flux; did you mean \"flux\"?");
 }
 
 TEST(Model, that_is_no_stack_is_sent_to_what_compiles_any_net) {

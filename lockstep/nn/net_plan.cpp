@@ -1,14 +1,22 @@
 #include "lockstep/nn/net_plan.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/names.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/plan.h"
 
 namespace lockstep::nn {
+
+std::size_t detail::port_index(std::span<const std::string_view> names, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) throw unknown_name("port", name, names);
+  return static_cast<std::size_t>(found - names.begin());
+}
 
 template <class T>
 struct NetPlan<T>::Lowered {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "lockstep/core/matrix_view.h"
 #include "lockstep/kernels/cpu_target.h"
@@ -65,6 +67,22 @@ class NetPlan {
   explicit NetPlan(std::shared_ptr<const Lowered> lowered) : lowered_(std::move(lowered)) {}
   std::shared_ptr<const Lowered> lowered_;
 };
+
+namespace detail {
+std::size_t port_index(std::span<const std::string_view> names, std::string_view name);
+}
+
+// Where the port of that name stands among `ports`, the inputs() or outputs() of a plan or those of a model: views are
+// given in that order, which another export of the same net may change. Throws Error (invalid_argument) that lists the
+// names there are.
+//
+//   out[port_index(plan.outputs(), "flux")] = flux;
+template <class Ports>
+std::size_t port_index(const Ports& ports, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& port : ports) names.push_back(port.name);
+  return detail::port_index(names, name);
+}
 
 extern template class NetPlan<float>;
 extern template class NetPlan<double>;
