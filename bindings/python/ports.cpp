@@ -7,6 +7,7 @@
 #include "bindings/python/device.h"
 #include "bindings/python/errors.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/names.h"
 
 namespace nb = nanobind;
 
@@ -57,6 +58,19 @@ std::string names_text(const std::vector<nn::Port>& ports) {
   return text;
 }
 
+// What to do about a key that is no port's: if it can only be meant for one of those that have no array, that one.
+std::string remedy_for(nb::handle key, nb::handle dict, const std::vector<nn::Port>& ports) {
+  std::vector<std::string_view> missing;
+  for (const nn::Port& port : ports) {
+    if (!PyDict_GetItemString(dict.ptr(), port.name.c_str())) missing.push_back(port.name);
+  }
+  if (missing.empty()) return "leave it out";
+  if (missing.size() == 1) return "call it \"" + std::string(missing.front()) + '"';
+  const std::string nearest =
+      PyUnicode_Check(key.ptr()) ? nearest_name(nb::cast<std::string>(key), missing) : std::string();
+  return nearest.empty() ? "" : "did you mean \"" + nearest + "\"?";
+}
+
 // A dict with an entry for each port and no other.
 void require_names(nb::handle dict, const std::vector<nn::Port>& ports, const char* name) {
   const std::string expected = "a dict of arrays by port: " + names_text(ports);
@@ -66,7 +80,7 @@ void require_names(nb::handle dict, const std::vector<nn::Port>& ports, const ch
     for (const nn::Port& port : ports) known = known || key.equal(nb::str(port.name.c_str()));
     if (!known) {
       throw Error(ErrorKind::invalid_argument,
-                  {name, "key " + nb::cast<std::string>(nb::repr(key)), expected, "leave it out"});
+                  {name, "key " + nb::cast<std::string>(nb::repr(key)), expected, remedy_for(key, dict, ports)});
     }
   }
 }

@@ -92,7 +92,8 @@ def test_ports_may_be_named(ocean, samples):
     out = np.zeros_like(y)
     assert ocean({port: samples}, out=out) is out
     np.testing.assert_array_equal(out, y)
-    for bad, words in (({}, "no key"), ({port: samples, "z": samples}, "'z'"), ({port: samples[:, 1:]}, "32 features")):
+    for bad, words in (({}, "no key"), ({port: samples, "z": samples}, "'z'.*; leave it out"),
+                       ({"z": samples}, f'found key \'z\'.*; call it "{port}"'), ({port: samples[:, 1:]}, "32 features")):
         with pytest.raises(lockstep.InvalidArgument, match=words):
             ocean(bad)
 
