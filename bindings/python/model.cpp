@@ -201,6 +201,7 @@ auto answering(const char* what, std::vector<const char*> known) {
 }
 const nb::sig kAnsweringCall("def __call__(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
 const nb::sig kAnsweringJvp("def jvp(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
+const nb::sig kAnsweringJacobian("def jacobian(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
 const nb::sig kAnsweringVjp("def vjp(self, *args: typing.Any, **others: typing.Any) -> typing.Any");
 
 template <class T, class Pointers>
@@ -363,6 +364,8 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
       .def("jvp", answering("jvp()", {"x", "v"}), kAnsweringJvp)
       .def("vjp", &vjp, nb::arg("x"), nb::arg("w"), kVjpSignature, kVjpText)
       .def("vjp", answering("vjp()", {"x", "w"}), kAnsweringVjp)
+      .def("jacobian", &jacobian, nb::arg("x"), kJacobianSignature, kJacobianText)
+      .def("jacobian", answering("jacobian()", {"x"}), kAnsweringJacobian)
       .def("__repr__", &repr)
       .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false, nb::arg("precision") = nb::none(),
            R"(Writes the net to a file whose name ends in .h5, .safetensors or .onnx. Raises FileError where one exists.

@@ -42,6 +42,55 @@ def test_jvp_is_the_limit_of_differences(net):
         np.testing.assert_allclose(y_dot, (ahead[name] - behind[name]) / 2e-6, atol=1e-7, rtol=1e-7)
 
 
+def blocks(net, x, samples):
+    """J as net.jacobian() has it, by output and input port, made of a jvp for each input or a vjp for each output."""
+    shapes = [sum(len(port["features"]) for port in ports) for ports in (net.inputs, net.outputs)]
+    result = {o["name"]: {i["name"]: np.empty((samples, len(o["features"]), len(i["features"])), x[i["name"]].dtype)
+                          for i in net.inputs} for o in net.outputs}
+    forward = shapes[0] <= shapes[1]
+    seeded = net.inputs if forward else net.outputs
+    for port in seeded:
+        for k in range(len(port["features"])):
+            unit = {p["name"]: np.zeros((samples, len(p["features"])), x[net.inputs[0]["name"]].dtype) for p in seeded}
+            unit[port["name"]][:, k] = 1
+            if forward:
+                for name, made in as_dict(net.jvp(x, unit), net.outputs).items():
+                    result[name][port["name"]][:, :, k] = made
+            else:
+                for name, made in as_dict(net.vjp(x, unit), net.inputs).items():
+                    result[port["name"]][name][:, k, :] = made
+    return result
+
+
+@pytest.mark.parametrize("samples", [1, 2, 31, 32, 33, 97])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_jacobian_is_made_of_products_to_the_bit(net, samples, dtype):
+    x = random_arrays(net.inputs, samples, dtype, 7)
+    found = net.jacobian(x)
+    if len(net.outputs) == 1:
+        found = {net.outputs[0]["name"]: found}
+    for output, by_input in blocks(net, x, samples).items():
+        for name, expected in by_input.items():
+            assert found[output][name].dtype == dtype
+            np.testing.assert_array_equal(found[output][name], expected)
+
+
+def test_jacobian_has_the_shape_and_library_of_what_it_is_given(ocean, lorenz_net):
+    x = np.random.default_rng(8).uniform(-1, 1, (9, 32)).astype(np.float32)
+    whole = ocean.jacobian(x)
+    assert whole.shape == (9, 31, 32) and whole.dtype == np.float32
+    np.testing.assert_array_equal(ocean.jacobian(x[4]), whole[4])
+    np.testing.assert_array_equal(ocean.jacobian(np.asfortranarray(x)), whole)
+    np.testing.assert_array_equal(ocean.jacobian(x[::-2]), whole[::-2])
+    assert ocean.jacobian(x[:0]).shape == (0, 31, 32)
+    y = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(lorenz_net.jacobian(y), lorenz_net.jvp(np.tile(y, (3, 1)), np.eye(3)).T)
+    with pytest.raises(lockstep.Error, match="x: found .*expected 32 features"):
+        ocean.jacobian(x[:, 1:])
+    with pytest.raises(lockstep.Error, match="argument that jacobian\\(\\) does not take"):
+        ocean.jacobian(x, y=1)
+
+
 def test_one_sample_strides_and_dtype_change_no_bit(ocean):
     random = np.random.default_rng(6)
     x, v = random.uniform(-1, 1, (2, 9, 32)).astype(np.float32)
