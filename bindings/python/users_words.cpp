@@ -41,7 +41,7 @@ void replace_all(std::string& text, const std::array<Word, n>& words) {
 constexpr std::array<Word, 2> kFlags{{{"--device cpu", "device=\"cpu\""}, {"with --overwrite", "with overwrite=True"}}};
 
 // Of files whose sections the arguments are; longer ones first.
-constexpr std::array<Word, 21> kSections{
+constexpr std::array<Word, 23> kSections{
     {{"add [time] with span = [0, 1]", "give t_span=(0, 1)"},
      {"add trajectories = 11 to [ensemble]", "give trajectories=11"},
      {"add initial_state = [1, 0, 0] to [ensemble]", "give u0, [component] or [trajectory, component]"},
@@ -56,6 +56,8 @@ constexpr std::array<Word, 21> kSections{
      {"ensemble.initial_state", "u0"},
      {"ensemble.parameters", "parameters"},
      {"ensemble.trajectories", "trajectories"},
+     {"[ensemble.grid]", "grid"},
+     {"ensemble.grid", "grid"},
      {"time.span", "t_span"},
      {"time.save", "save_at"},
      {"method.max_steps", "max_steps"},

@@ -1,7 +1,9 @@
 #include "lockstep/cli/ensemble_values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <numbers>
 #include <string_view>
 
 #include "lockstep/cli/column_names.h"
@@ -37,6 +39,34 @@ std::string parameters_apart(std::size_t found, const ColumnNames& columns) {
   const std::vector<std::string_view> parameters(columns.parameters.begin(), columns.parameters.end());
   if (parameters.empty() || found != columns.names.size() + parameters.size()) return {};
   return "give " + list_text(parameters) + " under parameters, apart from the state";
+}
+
+double power_of_ten(double exponent) {
+  const std::string text = "1e" + std::to_string(static_cast<int>(exponent));
+  double power = 0;
+  std::from_chars(text.data(), text.data() + text.size(), power);  // the nearest double, exact up to 1e22
+  return power;
+}
+
+double with_15_digits(double value) {
+  char text[32];
+  const auto written = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, 14);
+  std::from_chars(text, written.ptr, value);
+  return value;
+}
+
+// Point i of `last` + 1. Powers of ten are split off exactly, so that what is left, exp of at most ln 10, errs by some
+// 3e-16, which 15 digits round away: 0.001, 0.01, 0.1 come out as these.
+double log_spaced(double low, double high, std::size_t i, std::size_t last) {
+  if (i == 0) return low;
+  if (i == last) return high;
+  double decades = (math::log(high) - math::log(low)) / std::numbers::ln10;
+  if (const double whole = std::nearbyint(decades); std::abs(decades - whole) < 1e-12) decades = whole;
+  const double decade = decades * static_cast<double>(i) / static_cast<double>(last);
+  const double whole = std::floor(decade);
+  const double half = std::abs(whole) > 300 ? std::trunc(whole / 2) : 0;  // where the power alone is no double
+  return with_15_digits(low * math::exp((decade - whole) * std::numbers::ln10) * power_of_ten(whole - half) *
+                        power_of_ten(half));
 }
 
 std::uint32_t draw_index(std::size_t column) { return static_cast<std::uint32_t>(column); }
@@ -115,15 +145,18 @@ class Drawing {
     });
   }
 
-  EnsembleMatrix draw(const Values::Linspace& source, const std::string& where, std::size_t) const {
+  EnsembleMatrix draw(const Values::Spread& source, const std::string& where, std::size_t) const {
     check_width(source.low, where);
     check_width(source.high, where);
-    const double last = trajectories_ > 1 ? static_cast<double>(trajectories_ - 1) : 1;
+    const std::size_t points = source.points.value_or(trajectories_);
+    if (points < trajectories_) too_few_rows(where, points, "leave the number of points out, or raise it");
+    const std::size_t last = points > 1 ? points - 1 : 1;
     return fill([&](std::size_t trajectory, std::size_t column) {
       const double low = of_column(source.low, column);
       const double high = of_column(source.high, column);
-      if (trajectory + 1 == trajectories_ && trajectories_ > 1) return high;
-      return low + (high - low) * static_cast<double>(trajectory) / last;
+      if (source.spacing == Values::Spacing::logarithmic) return log_spaced(low, high, trajectory, last);
+      if (trajectory == last) return high;
+      return low + (high - low) * static_cast<double>(trajectory) / static_cast<double>(last);
     });
   }
 
@@ -263,6 +296,7 @@ std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
 
 std::optional<std::size_t> listed_rows(const EnsembleValues& values) {
   if (const auto* rows = std::get_if<Values::Rows>(&values.source)) return rows->rows;
+  if (const auto* spread = std::get_if<Values::Spread>(&values.source)) return spread->points;
   if (const auto* table = std::get_if<Values::Table>(&values.source)) {
     if (table->rows == Values::Table::Rows::one_for_all) return std::nullopt;
     return table->content->rows;
@@ -293,7 +327,7 @@ bool list_nothing(const EnsembleValues& values) {
 }
 
 std::string where_spread(const EnsembleValues& values) {
-  if (std::holds_alternative<Values::Linspace>(values.source)) return values.where;
+  if (const auto* spread = std::get_if<Values::Spread>(&values.source)) return spread->points ? "" : values.where;
   if (const auto* named = std::get_if<Values::Named>(&values.source)) {
     for (const EnsembleValues& column : named->columns) {
       if (std::string where = where_spread(column); !where.empty()) return where;

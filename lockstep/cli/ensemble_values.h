@@ -46,9 +46,14 @@ struct EnsembleValues {
     std::vector<double> low;
     std::vector<double> high;
   };
-  struct Linspace {  // trajectory i of n: low + (high - low) i / (n - 1)
+  // From the first trajectory to the last, i of n: low + (high - low) i / (n - 1), or low (high / low)^(i / (n - 1)),
+  // which is rounded to 15 digits so that decades are the numbers people write.
+  enum class Spacing { linear, logarithmic };
+  struct Spread {
     std::vector<double> low;
     std::vector<double> high;
+    Spacing spacing = Spacing::linear;       // logarithmic: low and high above 0
+    std::optional<std::size_t> points = {};  // n, of which the first are taken; else the number of trajectories
   };
   struct Dataset {  // [row][column], or [column] for one row for all; of one column: [row]
     std::filesystem::path file;
@@ -67,7 +72,7 @@ struct EnsembleValues {
     std::vector<EnsembleValues> columns;  // one for each name
   };
 
-  std::variant<Shared, Rows, Normal, LogNormal, Box, Linspace, Dataset, Table, Named> source;
+  std::variant<Shared, Rows, Normal, LogNormal, Box, Spread, Dataset, Table, Named> source;
   std::string where;  // names the value in messages
 };
 
@@ -76,6 +81,17 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
 
 // The same for a single column, whose array is a number for each trajectory.
 EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem::path& folder);
+
+// A component or parameter of which an ensemble takes every value together with every value of the other axes.
+struct GridAxis {
+  std::string name;
+  std::string where;
+  EnsembleValues values;  // of one column, which say how many they are: once files are read, by listed_rows
+};
+
+// {alpha = {linspace = [0, 1, 11]}, x = [1, 2, 5]}, in order. Throws Error (invalid_argument) for an axis that does not
+// say how many values it has.
+std::vector<GridAxis> parse_grid(const TomlValue& value, const std::filesystem::path& folder);
 
 // {file = "x.h5", dataset = "u0"}, or {file = "x.csv"}, columns = ["a", "b"] beside them where those have other names.
 std::variant<EnsembleValues::Dataset, EnsembleValues::Table> parse_file(const TomlValue& table,
@@ -102,14 +118,14 @@ struct EnsembleMatrix {
 // The files that the values name.
 std::vector<std::filesystem::path> files_of(const EnsembleValues& values);
 
-// How many trajectories the values list, if they do; ensemble_files.h reads what lies in files first. Throws Error
-// (invalid_argument) where columns list different numbers.
+// How many trajectories the values list, if they do, or say to be spread over; ensemble_files.h reads what lies in
+// files first. Throws Error (invalid_argument) where columns list different numbers.
 std::optional<std::size_t> listed_rows(const EnsembleValues& values);
 
 // Whether they are rows of which there may be none, and there is none.
 bool list_nothing(const EnsembleValues& values);
 
-// Where values are spread evenly over all trajectories, whose number they do not say; empty: nowhere.
+// Where values are spread over all trajectories, whose number they do not say; empty: nowhere.
 std::string where_spread(const EnsembleValues& values);
 
 // Random numbers depend on (seed, stream, trajectory, column) alone: trajectory i is the same in an ensemble of any

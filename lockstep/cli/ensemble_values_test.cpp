@@ -95,6 +95,40 @@ TEST(EnsembleValues, linspace_has_both_ends) {
   EXPECT_THAT(draw_from("{linspace={low=2, high=3}}", 1, rho).values, ElementsAre(2));
 }
 
+TEST(EnsembleValues, logspace_gives_decades_as_people_write_them) {
+  const ColumnNames rho{"parameter", {"rho"}, {}};
+  EXPECT_THAT(draw_from("{logspace=[0.001, 100]}", 6, rho).values, ElementsAre(0.001, 0.01, 0.1, 1, 10, 100));
+  EXPECT_THAT(draw_from("{logspace=[2e-6, 2000]}", 10, rho).values,
+              ElementsAre(2e-6, 2e-5, 2e-4, 2e-3, 0.02, 0.2, 2, 20, 200, 2000));
+  EXPECT_THAT(draw_from("{logspace=[1e300, 1e-300]}", 3, rho).values, ElementsAre(1e300, 1, 1e-300));
+  EXPECT_THAT(draw_from("{logspace={low=5, high=7}}", 1, rho).values, ElementsAre(5));
+  // Neighbours have one ratio, (7 / 3)^(1 / 999), to the rounding of 15 digits in each: at most 5e-15.
+  const std::vector<double> dense = draw_from("{logspace=[3, 7]}", 1000, rho).values;
+  const double ratio = std::pow(7.0 / 3, 1.0 / 999);
+  for (std::size_t i = 1; i < dense.size(); ++i) EXPECT_NEAR(dense[i] / dense[i - 1], ratio, 1.1e-14) << i;
+  EXPECT_EQ(dense.back(), 7);
+  EXPECT_THAT(
+      message("{logspace=[-2, 2]}", 5, rho),
+      HasSubstr("v.logspace: found -2, expected numbers above 0: the ends themselves, and not their exponents"));
+  EXPECT_THAT(message("{logspace={low=[1, 0], high=2}}", 5, {"parameter", {"a", "b"}, {}}), HasSubstr("found 0, "));
+}
+
+TEST(EnsembleValues, a_number_of_points_is_a_number_of_rows) {
+  const ColumnNames rho{"parameter", {"rho"}, {}};
+  EXPECT_EQ(listed_rows(parse("{rho={linspace=[0, 1, 5]}}")), 5u);
+  EXPECT_EQ(listed_rows(parse("{logspace={low=1, high=10, points=7}}")), 7u);
+  EXPECT_EQ(where_spread(parse("{rho={linspace=[0, 1, 5]}}")), "");
+  EXPECT_THAT(draw_from("{rho={linspace=[0, 1, 5]}}", 3, rho).values, ElementsAre(0, 0.25, 0.5));
+  EXPECT_THAT(
+      message("{rho={linspace=[0, 1, 5]}}", 6, rho),
+      HasSubstr("v.rho.linspace: found 5 rows, expected at least 6, one for each trajectory; leave the number of "
+                "points out, or raise it"));
+  EXPECT_THAT(message("{rho={linspace=[0, 1, 2.5]}}", 2, rho),
+              HasSubstr("v.rho.linspace[2]: found 2.5, expected a number of points, an integer of 1 or more"));
+  EXPECT_THAT(message("{rho={linspace=[0, 1, 2, 3]}}", 2, rho), HasSubstr("expected [low, high], [low, high, points]"));
+  EXPECT_THAT(message("{rho={box=[0, 1, 2]}}", 2, rho), HasSubstr("expected [low, high], or {low"));
+}
+
 TEST(EnsembleValues, names_left_out_take_their_defaults) {
   const ColumnNames columns{"parameter", {"sigma", "rho", "beta"}, {10.0, std::nullopt, 2.5}};
   EXPECT_THAT(draw_from("{rho={linspace=[0, 1]}}", 2, columns).values, ElementsAre(10, 0, 2.5, 10, 1, 2.5));
@@ -127,10 +161,12 @@ TEST(EnsembleValues, a_wrong_width_names_the_columns) {
 
 TEST(EnsembleValues, other_words_for_sweeps_are_answered_with_ours) {
   const ColumnNames rho{"parameter", {"rho"}, {}};
-  EXPECT_THAT(message("{rho={logspace=[20, 30]}}", 5, rho),
-              AllOf(HasSubstr("f.toml:1: v.rho.logspace: found an unknown way to give numbers, expected one of normal, "
-                              "lognormal, box, linspace, file, dataset, columns; "),
-                    HasSubstr("list numbers that are evenly spaced in them, [0.1, 1, 10]")));
+  EXPECT_THAT(
+      message("{rho={geomspace=[20, 30]}}", 5, rho),
+      AllOf(HasSubstr("f.toml:1: v.rho.geomspace: found an unknown way to give numbers, expected one of normal, "
+                      "lognormal, box, linspace, logspace, file, dataset, columns; "),
+            HasSubstr("write logspace = [low, high], from low to high themselves")));
+  EXPECT_THAT(message("{rho={loguniform=[20, 30]}}", 5, rho), HasSubstr("; of logarithms there are lognormal"));
   EXPECT_THAT(message("{rho={uniform=[20, 30]}}", 5, rho), HasSubstr("; write box for uniform numbers"));
   EXPECT_THAT(message("{rho={linspac=[20, 30]}}", 5, rho), HasSubstr("; did you mean \"linspace\"?"));
   EXPECT_THAT(message("{rho={x={box=[20, 30]}}}", 5, rho), HasSubstr("v.rho.x: found an unknown way to give numbers"));

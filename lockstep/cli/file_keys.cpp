@@ -98,6 +98,7 @@ constexpr Synonym kProblemWords[] = {
     {"", "n n_trajectories num_trajectories ensemble_size samples size members count", "ensemble", "trajectories",
      "1000"},
     {"", "random_seed rng_seed rng", "ensemble", "seed", "1"},
+    {"", "sweep scan product cartesian", "ensemble", "grid", "{ rho = { linspace = [20, 30, 11] } }"},
     {"", "tspan t_span time_span t0 t1 tf tend t_end t_final end_time start_time interval duration end start stop",
      "time", "span", "[0, 1]"},
     {"", "saveat save_at t_eval teval save_times save_points output_times n_save num_save save_every times points",
@@ -116,7 +117,7 @@ constexpr Synonym kProblemWords[] = {
     {"event", "threshold at level", "event", "value", "0"},
     {"", "system model problem equation", "rhs", "", ""},
     {"", "initial_state initial trajectories parameters", "ensemble", "", ""},
-    {"", "times save grid", "time", "", ""},
+    {"", "times save", "time", "", ""},
     {"", "events terminate termination stop", "event", "", ""},
     {"", "reset affect callback callbacks continuous_callback set", "resets", "", ""},
 };

@@ -27,7 +27,7 @@ inline constexpr auto kRhs =
     std::to_array<std::string_view>({"model", "system", "activations", "with_time", "components", "parameters", "guard",
                                      "equations", "definitions", "models", "tables", "units"});
 inline constexpr auto kEnsemble =
-    std::to_array<std::string_view>({"trajectories", "seed", "initial_state", "parameters"});
+    std::to_array<std::string_view>({"trajectories", "seed", "initial_state", "parameters", "grid"});
 inline constexpr auto kTime = std::to_array<std::string_view>({"span", "save", "unit"});
 inline constexpr auto kEvent = std::to_array<std::string_view>({"component", "value", "direction", "function"});
 inline constexpr auto kResets = std::to_array<std::string_view>({"component", "value", "direction", "function", "to"});

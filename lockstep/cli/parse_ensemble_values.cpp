@@ -1,6 +1,7 @@
 // How an ensemble's numbers are written in a problem file.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "lockstep/cli/ensemble_values.h"
@@ -11,8 +12,8 @@ namespace {
 
 using Values = EnsembleValues;
 
-constexpr std::array<std::string_view, 7> kSources{"normal", "lognormal", "box",    "linspace",
-                                                   "file",   "dataset",   "columns"};
+constexpr std::array<std::string_view, 8> kSources{"normal",   "lognormal", "box",     "linspace",
+                                                   "logspace", "file",      "dataset", "columns"};
 
 bool is_distribution(std::string_view name) {
   constexpr std::array<std::string_view, 8> kOthers{"beta",       "exponential",      "gamma",     "poisson",
@@ -45,6 +46,42 @@ std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue&
   value.allow_only(kKeys);
   return {number_or_numbers(required(value, "low", "low = [0, 0]")),
           number_or_numbers(required(value, "high", "high = [1, 1]"))};
+}
+
+// A range, and how many points: a third number, or points = .. beside the names.
+Values::Spread parse_spread(const TomlValue& value, Values::Spacing spacing) {
+  Values::Spread spread{{}, {}, spacing};
+  const auto count = [](const TomlValue& points) {
+    const double number = points.number();
+    if (!(number >= 1 && number <= 1e15 && number == std::floor(number))) {
+      throw points.error(points.describe(), "a number of points, an integer of 1 or more",
+                         "write [low, high, points], or [low, high] where trajectories says how many");
+    }
+    return static_cast<std::size_t>(number);
+  };
+  if (value.is_array()) {
+    const std::vector<double> numbers = value.numbers();
+    if (numbers.size() != 2 && numbers.size() != 3) {
+      throw value.error(value.describe(),
+                        "[low, high], [low, high, points], or {low = [..], high = [..], points = 11}");
+    }
+    spread.low = {numbers[0]};
+    spread.high = {numbers[1]};
+    if (numbers.size() == 3) spread.points = count(value.array()[2]);
+  } else {
+    static constexpr std::array<std::string_view, 3> kKeys{"low", "high", "points"};
+    value.allow_only(kKeys);
+    spread.low = number_or_numbers(required(value, "low", "low = [0, 0]"));
+    spread.high = number_or_numbers(required(value, "high", "high = [1, 1]"));
+    if (const TomlValue* points = value.find("points")) spread.points = count(*points);
+  }
+  if (spacing == Values::Spacing::linear) return spread;
+  for (const double end : {std::ranges::min(spread.low), std::ranges::min(spread.high)}) {
+    if (end > 0) continue;
+    throw value.error(number_text(end), "numbers above 0: the ends themselves, and not their exponents",
+                      "from a tenth to a hundred write [0.1, 100]");
+  }
+  return spread;
 }
 
 decltype(Values::source) parse_array(const TomlValue& value) {
@@ -141,8 +178,12 @@ EnsembleValues parse_table(const TomlValue& value, const std::filesystem::path& 
   if (const TomlValue* linspace = value.find("linspace")) {
     static constexpr std::array<std::string_view, 1> kOnly{"linspace"};
     only(kOnly);
-    auto [low, high] = parse_range(*linspace);
-    return {Values::Linspace{std::move(low), std::move(high)}, linspace->where()};
+    return {parse_spread(*linspace, Values::Spacing::linear), linspace->where()};
+  }
+  if (const TomlValue* logspace = value.find("logspace")) {
+    static constexpr std::array<std::string_view, 1> kOnly{"logspace"};
+    only(kOnly);
+    return {parse_spread(*logspace, Values::Spacing::logarithmic), logspace->where()};
   }
   static constexpr std::array<std::string_view, 3> kOnly{"file", "dataset", "columns"};
   only(kOnly);
@@ -164,11 +205,15 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
 std::string advice_on_source(std::string_view name) {
   if (name == "uniform") return "write box for uniform numbers: { box = { low = 0, high = 1 } }";
   if (name == "gaussian" || name == "gauss") return "write normal = { mean = 0, std = 1 }";
-  if (name == "logspace" || name == "geomspace" || name == "loguniform") {
-    return "of logarithms there is lognormal = { median = 0.2, sigma = 0.5 }: list numbers that are evenly spaced in "
-           "them, [0.1, 1, 10], or give a file";
+  if (name == "geomspace" || name == "logrange") return "write logspace = [low, high], from low to high themselves";
+  if (name == "loguniform") {
+    return "of logarithms there are lognormal = { median = 0.2, sigma = 0.5 } and, evenly spaced, logspace = [low, "
+           "high]";
   }
   if (name == "arange" || name == "range") return "write linspace = [low, high], evenly spaced over the trajectories";
+  if (name == "grid" || name == "product") {
+    return "for every combination write [ensemble.grid] with names and their values: rho = { linspace = [20, 30, 11] }";
+  }
   if (!is_distribution(name)) return {};
   return "of distributions there are normal, lognormal and box (uniform): draw others elsewhere, and give them as a "
          "file";
@@ -182,6 +227,33 @@ EnsembleValues parse_column_values(const TomlValue& value, const std::filesystem
     values.source = Values::Rows{std::move(list->row), rows, 1};
   }
   return values;
+}
+
+std::vector<GridAxis> parse_grid(const TomlValue& value, const std::filesystem::path& folder) {
+  if (!value.is_table()) {
+    throw value.error(value.describe(), "a table of components and parameters with their values",
+                      "write [ensemble.grid] with rho = { linspace = [20, 30, 11] } and the like");
+  }
+  std::vector<GridAxis> axes;
+  for (const auto& [name, column] : value.table()) {
+    EnsembleValues values = parse_column_values(column, folder);
+    if (!where_spread(values).empty()) {
+      const std::string kind = values.where.substr(values.where.find_last_of('.') + 1);
+      throw column.error("a range without a number of points", "how many values the grid has of " + name,
+                         "add a third number: " + name + " = { " + kind + " = [low, high, 11] }");
+    }
+    const bool random = std::holds_alternative<Values::Normal>(values.source) ||
+                        std::holds_alternative<Values::LogNormal>(values.source) ||
+                        std::holds_alternative<Values::Box>(values.source);
+    if (random || std::holds_alternative<Values::Shared>(values.source)) {
+      throw column.error(random ? "random numbers" : column.describe(),
+                         "the values of an axis: a list, linspace or logspace",
+                         "what is no axis goes into ensemble.parameters or ensemble.initial_state, by name");
+    }
+    axes.push_back({name, column.where(), std::move(values)});
+  }
+  if (axes.empty()) throw value.error("an empty table", "names with values", "remove it");
+  return axes;
 }
 
 std::variant<Values::Dataset, Values::Table> parse_file(const TomlValue& table, const std::filesystem::path& folder) {

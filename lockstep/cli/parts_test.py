@@ -106,6 +106,29 @@ class Shards(PartsTest):
         self.assertTrue(self.path("elsewhere/link.h5").is_symlink())
         self.assertRegex(self.succeed("validate", "--bits", "whole.h5", "index.h5"), r"\Asame bits: all")
 
+    def test_shards_of_a_grid_are_the_whole_grid(self):
+        grid = PROBLEM.replace("trajectories = 101\n", "").replace("parameters = {", "# {").replace(
+            "end = { linspace = { low = 1, high = 2 } }", "end = 1")
+        self.path("p.toml").write_text(grid.replace(
+            "[time]", "[ensemble.grid]\nrho = { linspace = [20, 28, 9] }\nx = { logspace = [0.1, 10, 3] }\n[time]"))
+        self.succeed("solve", "p.toml", "--output", "whole.h5", "--quiet")
+        shards = self.solve_shards(4)
+        with h5py.File(self.path(shards[1]), "r+") as file:  # as a stopped run leaves it
+            file["status"][2:5] = 6
+            file["state"][2:5] = np.nan
+            file["committed"][()] = file["committed"][()] - 3
+        self.succeed("solve", "p.toml", "--shard", "2/4", "--resume", "--quiet")
+        self.succeed("merge", *shards, "--output", "merged.h5")
+        self.expect_same_datasets("whole.h5", "merged.h5")
+        with h5py.File(self.path("merged.h5")) as file:
+            self.assertEqual(list(file.attrs["grid"]), ["rho", "x"])
+            self.assertEqual(file.attrs["grid_points"].tolist(), [9, 3])
+            rho = file["parameters"][:, 1].reshape(9, 3)
+            np.testing.assert_array_equal(rho, np.linspace(20, 28, 9)[:, None] + np.zeros(3))
+            np.testing.assert_array_equal(file["initial_state"][:, 0].reshape(9, 3), np.zeros((9, 1)) + [0.1, 1, 10])
+        self.fail_with("--trajectories: found 20, expected 27, one for each combination of ensemble.grid (rho 9 x x 3)",
+                       "solve", "p.toml", "--trajectories", "20")
+
     def test_packed_shards_of_chosen_components_merge_like_others(self):
         chosen = PROBLEM.replace("[output]", '[output]\ncomponents = ["z", "x"]\nevery = 2').replace("= 101", "= 15000")
         self.path("p.toml").write_text(chosen)

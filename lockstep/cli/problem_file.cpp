@@ -138,6 +138,7 @@ void read_ensemble(const TomlValue& file, ProblemFile& problem) {
     ensemble.parameters = parse_ensemble_values(*parameters, folder);
     problem.where_of["problem.parameters"] = parameters->where();
   }
+  if (const TomlValue* grid = section.find("grid")) ensemble.grid = parse_grid(*grid, folder);
 }
 
 void read_save(const TomlValue& save, ProblemFile& problem) {
@@ -344,6 +345,9 @@ std::vector<std::filesystem::path> input_files(const ProblemFile& file) {
   for (const auto* values : {&file.ensemble.initial_state, &file.ensemble.parameters, &file.time.span}) {
     if (!*values) continue;
     for (auto& path : files_of(**values)) files.push_back(std::move(path));
+  }
+  for (const GridAxis& axis : file.ensemble.grid) {
+    for (auto& path : files_of(axis.values)) files.push_back(std::move(path));
   }
   for (auto& path : files_of(file.impulses)) files.push_back(std::move(path));
   if (!file.time.save) return files;

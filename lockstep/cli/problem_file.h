@@ -58,6 +58,7 @@ struct Ensemble {
   std::uint64_t seed = 1;
   std::optional<EnsembleValues> initial_state;
   std::optional<EnsembleValues> parameters;
+  std::vector<GridAxis> grid;  // every combination of its values, the last axis' fastest; or none
 };
 
 struct EvenlySpaced {  // both ends among them

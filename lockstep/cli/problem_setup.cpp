@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/cli/ensemble_files.h"
+#include "lockstep/cli/ensemble_grid.h"
 #include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/float32_range.h"
 #include "lockstep/cli/meant_numbers.h"
@@ -49,7 +50,34 @@ std::string rows_remedy(const Sources& sources, const std::optional<EnsembleValu
   return std::string("for all trajectories the same give ") + plain + ", one dimension";
 }
 
-std::size_t count_trajectories(const ProblemFile& file, const Sources& sources) {
+// The grid says how many there are: whoever else does must agree.
+std::size_t count_grid(const ProblemFile& file, const Sources& sources, const Grid& grid) {
+  const std::size_t count = grid.trajectories();
+  const std::string expected =
+      count_text(count) + ", one for each combination of ensemble.grid (" + grid_text(grid.shape()) + ")";
+  if (count == 0)
+    refuse(file.path.string() + ": ensemble.grid", grid_text(grid.shape()), "fewer combinations", "take fewer values");
+  if (const auto& given = file.ensemble.trajectories; given && given->value != count) {
+    refuse(given->where, count_text(given->value), expected, "leave it out where there is a grid");
+  }
+  for (const auto* source : {&sources.initial_state, &sources.parameters, &sources.span}) {
+    if (!*source) continue;
+    const std::string spread = where_spread(**source);
+    if (!spread.empty()) {
+      refuse(spread, "a range to spread over trajectories, beside ensemble.grid", "an axis of the grid, or one number",
+             "move it into [ensemble.grid] with a number of points, [low, high, 11]");
+    }
+    if (const auto rows = listed_rows(**source); rows && *rows != count) {
+      refuse(
+          (*source)->where, counted_text(*rows, "row"), expected,
+          "move what is to be combined with the others into [ensemble.grid], and give one number for all of the rest");
+    }
+  }
+  return count;
+}
+
+std::size_t count_trajectories(const ProblemFile& file, const Sources& sources, const Grid& grid) {
+  if (!grid.empty()) return count_grid(file, sources, grid);
   if (file.ensemble.trajectories) return file.ensemble.trajectories->value;
   std::size_t listed = 0;
   const std::optional<EnsembleValues>* before = nullptr;
@@ -90,15 +118,23 @@ void require_memory(const ProblemFile& file, std::size_t trajectories, std::size
          counted_text(trajectories, "trajectory") + ", whose initial states take " +
              size_text(static_cast<std::uint64_t>(std::min(bytes, 1e19))),
          "less than the memory of this machine, " + size_text(static_cast<std::uint64_t>(memory)),
-         "solve them in several files with other seeds");
+         file.ensemble.grid.empty() ? "solve them in several files with other seeds" : "take fewer values on its axes");
 }
 
-void draw_initial_states(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
-                         ode::Problem& problem) {
-  const ColumnNames columns{"component", rhs.component_names, {}, rhs.parameter_names};
+const EnsembleValues* pointer_to(const std::optional<EnsembleValues>& values) { return values ? &*values : nullptr; }
+
+void draw_initial_states(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, const Grid& grid,
+                         std::size_t trajectories, ode::Problem& problem) {
+  const ColumnNames columns =
+      grid.without_axes(Grid::Kind::component, {"component", rhs.component_names, {}, rhs.parameter_names},
+                        pointer_to(sources.initial_state));
   EnsembleMatrix states;
   if (sources.initial_state) {
     states = draw(*sources.initial_state, trajectories, columns, {file.ensemble.seed, kInitialStates});
+  } else if (rhs.default_initial_state.empty() && grid.has(Grid::Kind::component)) {
+    // Those that are no axes are missed by name.
+    states =
+        draw({EnsembleValues::Named{}, file.path.string() + ": ensemble.initial_state"}, trajectories, columns, {});
   } else if (!rhs.default_initial_state.empty()) {
     states = {rhs.default_initial_state, 1};
   } else {
@@ -106,6 +142,10 @@ void draw_initial_states(const ProblemFile& file, const Sources& sources, const 
            "add initial_state = [1, 0, 0] to [ensemble]");
   }
   if (trajectories == 0) states.values.clear();
+  if (grid.has(Grid::Kind::component)) {
+    problem.initial_states = grid.fill(Grid::Kind::component, std::move(states.values), rhs.component_names.size());
+    return;
+  }
   if (states.rows == 1 && trajectories > 1) {
     const std::vector<double> row = states.values;
     states.values.reserve(row.size() * trajectories);
@@ -114,23 +154,29 @@ void draw_initial_states(const ProblemFile& file, const Sources& sources, const 
   problem.initial_states = std::move(states.values);
 }
 
-void draw_parameters(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
-                     ode::Problem& problem) {
-  const ColumnNames columns{"parameter", rhs.parameter_names, rhs.default_parameters};
+void draw_parameters(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, const Grid& grid,
+                     std::size_t trajectories, ode::Problem& problem) {
+  const ColumnNames columns =
+      grid.without_axes(Grid::Kind::parameter, {"parameter", rhs.parameter_names, rhs.default_parameters},
+                        pointer_to(sources.parameters));
   if (sources.parameters) {
-    problem.parameters = draw(*sources.parameters, trajectories, columns, {file.ensemble.seed, kParameters}).values;
+    problem.parameters =
+        grid.fill(Grid::Kind::parameter,
+                  draw(*sources.parameters, trajectories, columns, {file.ensemble.seed, kParameters}).values,
+                  rhs.parameter_names.size());
     return;
   }
   for (std::size_t i = 0; i < rhs.parameter_names.size(); ++i) {
-    if (!rhs.default_parameters[i]) {
+    if (!columns.defaults[i]) {
       const std::string& name = rhs.parameter_names[i];
       const bool may_be_time = (name == "t" || name == "time") && file.rhs.model && !file.rhs.with_time;
       refuse(file.path.string() + ": ensemble.parameters", "no value for " + name, "a number for each parameter",
              may_be_time ? "where " + name + " is the time, set with_time = true; else add parameters to [ensemble]"
                          : "add parameters to [ensemble]");
     }
-    problem.parameters.push_back(*rhs.default_parameters[i]);
+    problem.parameters.push_back(*columns.defaults[i]);
   }
+  problem.parameters = grid.fill(Grid::Kind::parameter, std::move(problem.parameters), rhs.parameter_names.size());
 }
 
 void draw_spans(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, std::size_t trajectories,
@@ -252,16 +298,16 @@ std::string add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetu
 void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, ProblemSetup& setup) {
   ode::Problem& problem = setup.problem;
   const auto lists = [](const std::optional<EnsembleValues>& values) { return values && listed_rows(*values); };
-  ode::Impulses impulses =
-      make_impulses(file.impulses,
-                    {.components = rhs.component_names,
-                     .trajectories = problem.trajectories(),
-                     .says_trajectories = file.ensemble.trajectories || lists(sources.initial_state) ||
-                                          lists(sources.parameters) || lists(sources.span),
-                     .starts = problem.start_times,
-                     .ends = problem.end_times,
-                     .random = {file.ensemble.seed, kImpulses}},
-                    setup.notes);
+  ode::Impulses impulses = make_impulses(
+      file.impulses,
+      {.components = rhs.component_names,
+       .trajectories = problem.trajectories(),
+       .says_trajectories = file.ensemble.trajectories || !file.ensemble.grid.empty() || lists(sources.initial_state) ||
+                            lists(sources.parameters) || lists(sources.span),
+       .starts = problem.start_times,
+       .ends = problem.end_times,
+       .random = {file.ensemble.seed, kImpulses}},
+      setup.notes);
   setup.impulses = text_of_impulses(impulses, rhs.component_names);
   problem.impulses = std::move(impulses.impulses);
   problem.first_impulse = std::move(impulses.first);
@@ -401,10 +447,11 @@ ProblemSetup set_up(const ProblemFile& file) {
   };
   const Sources sources{load(file.ensemble.initial_state, "component"), load(file.ensemble.parameters, "parameter"),
                         load(file.time.span, "")};
-  const std::size_t trajectories = count_trajectories(file, sources);
+  const Grid grid(file.ensemble.grid, rhs.component_names, rhs.parameter_names);
+  const std::size_t trajectories = count_trajectories(file, sources, grid);
   require_memory(file, trajectories, rhs.component_names.size());
-  draw_initial_states(file, sources, rhs, trajectories, problem);
-  draw_parameters(file, sources, rhs, trajectories, problem);
+  draw_initial_states(file, sources, rhs, grid, trajectories, problem);
+  draw_parameters(file, sources, rhs, grid, trajectories, problem);
   draw_spans(file, sources, rhs, trajectories, problem);
   choose_save_times(file, trajectories, problem);
   thin_save_times(file.output, problem);
@@ -446,6 +493,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   if (auto note = far_stops_note(problem, setup.options.stops)) setup.notes.push_back(*std::move(note));
   if (auto note = date_note(file.time.unit)) setup.notes.push_back(*std::move(note));
   setup.title = std::move(rhs.title);
+  setup.grid = grid.shape();
   setup.component_units = units_of(file, rhs);
   setup.component_names = std::move(rhs.component_names);
   setup.time_unit = file.time.unit;

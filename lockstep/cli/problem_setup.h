@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/cli/ensemble_grid.h"
 #include "lockstep/cli/problem_file.h"
 #include "lockstep/cli/state_events.h"
 #include "lockstep/ode/guard.h"
@@ -31,6 +32,7 @@ struct ProblemSetup {
   std::string model_digest;        // "" without a model
   std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
   std::string equations;
+  GridShape grid;                  // its names and numbers of values, the slowest first; or none
   std::string impulses;            // for people: those of the whole ensemble, "" for none
   std::optional<EventForm> event;  // that the file asks for
   std::vector<ResetForm> resets;

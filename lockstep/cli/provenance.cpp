@@ -133,6 +133,16 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
       {"seed", static_cast<std::int64_t>(file.ensemble.seed)},
   };
   if (setup.part_of) attributes.emplace_back(ode::result_names::kShard, setup.shard);
+  if (!setup.grid.empty()) {
+    std::vector<std::string> names;
+    std::vector<std::int64_t> points;
+    for (const auto& [name, count] : setup.grid) {
+      names.push_back(name);
+      points.push_back(static_cast<std::int64_t>(count));
+    }
+    attributes.emplace_back("grid", std::move(names));
+    attributes.emplace_back("grid_points", std::move(points));
+  }
   if (file.rhs.model) {
     attributes.emplace_back("model", file.rhs.model->value.filename().string());
     attributes.emplace_back("model_digest", setup.model_digest);

@@ -284,6 +284,28 @@ class Solution:
         return self._array("parameters")
 
     @property
+    def grid(self) -> dict[str, Array]:
+        """Values of each axis of the grid that was solved, by name, the slowest first: ``solve(..., grid=...)``.
+
+        Empty where there was none, and of a part of one. ``solution["x"][:, -1].reshape([len(values) for values in
+        solution.grid.values()])`` has an axis for each."""
+        names, points = self.attributes.get("grid", ()), self.attributes.get("grid_points", ())
+        names = [names] if isinstance(names, str) else list(names)
+        shape = [int(count) for count in np.atleast_1d(points)]
+        if not names or int(np.prod(shape)) != len(self):
+            return {}
+        grid: dict[str, Array] = {}
+        for axis, name in enumerate(names):
+            if name in self.parameter_names:
+                column = self.parameters[:, self.parameter_names.index(name)]
+            elif name in self.component_names:
+                column = self.initial_state[:, self.component_names.index(name)]
+            else:  # a component that the file does not hold
+                return {}
+            grid[name] = np.moveaxis(column.reshape(shape), axis, 0).reshape(shape[axis], -1)[:, 0]
+        return grid
+
+    @property
     def events(self) -> Events:
         """Which resets struck each trajectory, and when: of a solve with ``keep_events=True``. An event that ended a
         trajectory is none of them: its time is ``end_time``."""

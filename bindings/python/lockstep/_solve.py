@@ -16,7 +16,7 @@ from .errors import Interrupted, of_kind, refused, wrong_type
 
 
 # Keys of a dict that says how numbers are made, and of no columns (lockstep/cli/parse_ensemble_values.cpp).
-_SOURCES = frozenset(("normal", "lognormal", "box", "linspace", "file", "dataset", "columns"))
+_SOURCES = frozenset(("normal", "lognormal", "box", "linspace", "logspace", "file", "dataset", "columns"))
 
 
 @_unknown.answered("problem")
@@ -27,6 +27,7 @@ def solve(
     save_at: Any = None,
     *,
     parameters: Any = None,
+    grid: Optional[Mapping[str, Any]] = None,
     method: Optional[str] = None,
     rtol: Optional[float] = None,
     atol: Any = None,
@@ -82,9 +83,13 @@ def solve(
     parameters : array, table or dict
         [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``. Columns with
         names go by them, as in ``u0``; parameters with a default may be left out.
+    grid : dict
+        Components and parameters by name, each with a list or array of values, ``{"linspace": [20, 30, 11]}`` or
+        ``{"logspace": [0.1, 10, 5]}``: a trajectory for each combination, that of the last name fastest.
+        ``Solution.grid`` has the values. What is no axis is given by ``u0`` and ``parameters`` as ever.
     trajectories : int
         How many, where nothing else says it: of states or parameters that are drawn (``normal``, ``box``) or spread
-        (``linspace``), or of one for all; of rows the first.
+        (``linspace``, ``logspace``), or of one for all; of rows the first.
     seed : int
         Of what is drawn.
     method : str
@@ -177,6 +182,13 @@ def solve(
     >>> solution.to_xarray()["state"].sel(component="z").dims  # doctest: +SKIP
     ('trajectory', 'time')
 
+    Every combination of a parameter and an initial state:
+
+    >>> grid = {"rho": {"linspace": [20, 28, 3]}, "z": [0, 10]}
+    >>> solution = lockstep.solve("lorenz", [1.0, 0.0, 0.0], (0, 1), grid=grid)
+    >>> solution.grid["rho"], solution["x"].reshape(3, 2).shape
+    (array([20., 24., 28.]), (3, 2))
+
     A dose every twelve hours, and what is left of it before the next one:
 
     >>> drug = lockstep.equations({"blood": "-k * blood"}, parameters={"k": 0.25})
@@ -209,7 +221,8 @@ def solve(
     output = None if output is None else os.fspath(output)
     _refuse_model_file(problem)
     if _is_file(problem):
-        others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "control": control,
+        others = {"u0": u0, "t_span": t_span, "save_at": save_at, "parameters": parameters, "grid": grid,
+                  "control": control,
                   "initial_step": initial_step, "max_step": max_step, "stops": stops, "stop_at_knots": stop_at_knots,
                   "max_steps": max_steps, "event": event, "resets": resets, "keep_events": keep_events,
                   "impulses": impulses,
@@ -230,7 +243,7 @@ def solve(
         return _run("", os.fspath(problem), {}, None, overrides, command, progress)
 
     text, arrays, model = _written(
-        problem, u0, t_span, save_at, parameters=parameters, method=method, rtol=rtol, atol=atol, dt=dt,
+        problem, u0, t_span, save_at, parameters=parameters, grid=grid, method=method, rtol=rtol, atol=atol, dt=dt,
         precision=precision, threads=threads, output=output, overwrite=overwrite, trajectories=trajectories, seed=seed,
         control=control, initial_step=initial_step, max_step=max_step, stops=stops, stop_at_knots=stop_at_knots,
         max_steps=max_steps, event=event, resets=resets, keep_events=keep_events, impulses=impulses, guard=guard,
@@ -240,7 +253,7 @@ def solve(
 
 
 def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = None, *, parameters: Any = None,
-             method: Any = None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None,
+             grid: Any = None, method: Any = None, rtol: Any = None, atol: Any = None, dt: Any = None, precision: Any = None,
              threads: Any = None, output: Any = None, overwrite: Any = False, trajectories: Any = None,
              seed: Any = None, control: Any = None, initial_step: Any = None, max_step: Any = None, stops: Any = None,
              stop_at_knots: Any = None, max_steps: Any = None, event: Any = None, resets: Any = None,
@@ -267,7 +280,9 @@ def _written(problem: Any, u0: Any = None, t_span: Any = None, save_at: Any = No
         parameters = None
     listed_resets = _listed_resets(resets)
     arrays: dict[str, Any] = {}
-    ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed}
+    if grid is not None and not isinstance(grid, Mapping):
+        raise wrong_type("grid", grid, 'a dict of values by name, {"rho": [20, 24, 28]}')
+    ensemble: dict[str, Any] = {"trajectories": trajectories, "seed": seed, "grid": dict(grid) if grid else None}
     time: dict[str, Any] = {"unit": time_unit}
     _place("u0", u0, ensemble, "initial_state", arrays)
     _place("parameters", parameters, ensemble, "parameters", arrays)

@@ -14,7 +14,7 @@ from ._solve import _is_file, _precision, _spelt, _table_or_numbers, _written, e
 from .errors import of_kind, refused
 
 
-_OPTIONS = frozenset(_written.__kwdefaults__ or ())
+_OPTIONS = frozenset(_written.__kwdefaults__ or ()) - {"grid"}  # whose combinations calls would take apart
 
 
 class Solver:
@@ -41,7 +41,7 @@ class Solver:
             found, remedy = f"the problem file {problem}", "use solve()"
             raise of_kind("invalid_argument", f"problem: found {found}, expected a Model or the name of a system; "
                           f"{remedy}", "problem", found, "a Model or the name of a system", remedy)
-        for name in ("output", "overwrite", "progress"):
+        for name in ("output", "overwrite", "progress", "grid"):
             if name in options:
                 raise of_kind("invalid_argument", f"{name}: found a value for a Solver, expected none; use solve()", name,
                               "a value for a Solver", "none", "use solve()")

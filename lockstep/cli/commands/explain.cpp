@@ -57,6 +57,7 @@ int explain(const ExplainOptions& options) {
   for (const std::string& note : setup.notes) print_line("note", note);
   print_line("ensemble", counted_text(trajectories, "trajectory") + " of " + counted_text(components, "component") +
                              ", " + counted_text(save_points, "save point") + " each");
+  if (!setup.grid.empty()) print_line("grid", grid_text(setup.grid));
   print_line("method", explanation.method + ", " + to_string(setup.options.control) + " steps, " +
                            std::string(to_string(setup.options.precision)));
   for (const std::string& line : setup.step_lines()) print_line("", line);
