@@ -40,6 +40,74 @@ class Plot(ToolTest):
             self.assertIn(f"lorenz_{kind}.png\n", out)
             self.check_png(f"lorenz_{kind}.png")
 
+    def test_a_sweep_is_drawn_over_its_parameter(self):
+        sweep = LORENZ.replace("trajectories = 100\n", "parameters = { rho = { logspace = [0.1, 100, 7] } }\n").replace(
+            "{ normal = { mean = [1, 0, 0], std = 0.1 } }", "[1, 0, 0]").replace(
+            'system = "lorenz"', 'system = "lorenz"\nunits = { x = "km" }')
+        self.write("sweep.toml", sweep)
+        self.succeed("solve", "sweep.toml", "--quiet")
+        self.assertIn("lorenz_sweep.png\n", self.succeed("plot", "lorenz.h5"))
+        self.check_png("lorenz_sweep.png")
+        self.succeed("plot", "lorenz.h5", "--of", "maximum", "--components", "x", "--output", "max.svg")
+        text = self.picture_text("max.svg")
+        for part in ("maximum over time by rho", "7 trajectories", "x (km)"):
+            self.assertIn(part, text)
+        for tick in ("0.1", "1", "10", "100"):
+            self.assertRegex(text, rf"(^|\s){tick}\s")
+        places = [x for x, _ in self.dots("max.svg")]
+        steps = np.diff(places)
+        self.assertEqual(len(places), 7)
+        self.assertLess(steps.max() - steps.min(), 0.05, "evenly spaced on a logarithmic axis")
+        # What is drawn is the maximum: heights are a line's in the numbers.
+        with h5py.File(self.path("lorenz.h5")) as file:
+            states, times = file["state"][:].astype(float), file["time"][:]
+            for of, numbers in (("end", file["end_state"][:, 0]), ("maximum", states[:, :, 0].max(1)),
+                                ("minimum", states[:, :, 0].min(1)), ("mean", np.trapz(states[:, :, 0], times) / 2)):
+                self.succeed("plot", "lorenz.h5", "--kind", "sweep", "--of", of, "--components", "x", "--output", "of.svg")
+                heights = np.array([y for _, y in self.dots("of.svg")])
+                line = np.polynomial.Polynomial.fit(numbers, heights, 1)
+                self.assertLess(np.abs(line(numbers) - heights).max(), 0.05, of)
+                self.assertLess(line.deriv()(0), 0)
+
+    def dots(self, name):  # in pixels
+        return [(float(x), float(y)) for x, y in re.findall(r"href='#gpPt6' transform='translate\(([\d.]+),([\d.]+)\)",
+                                                            self.path(name).read_text())]
+
+    def test_two_parameters_of_a_grid_are_a_map_of_colours(self):
+        grid = LORENZ.replace("trajectories = 100\n", "").replace("{ normal = { mean = [1, 0, 0], std = 0.1 } }", "[1, 0, 0]")
+        self.write("grid.toml", grid.replace(
+            "[time]", "[ensemble.grid]\nrho = { linspace = [20, 28, 5] }\nz = { logspace = [0.1, 10, 3] }\n[time]"))
+        self.succeed("solve", "grid.toml", "--quiet")
+        self.assertIn("lorenz_sweep.png\n", self.succeed("plot", "lorenz.h5"))
+        self.check_png("lorenz_sweep.png")
+        self.succeed("plot", "lorenz.h5", "--kind", "sweep", "--components", "y", "--output", "map.svg")
+        picture, text = self.path("map.svg").read_text(), self.picture_text("map.svg")
+        self.assertEqual(len(re.findall("<image style='image-rendering:pixelated'", picture)), 1)
+        for part in ("end state by rho and initial z", "rho", "initial z", "0.1", "22"):
+            self.assertIn(part, text)
+        self.succeed("plot", "lorenz.h5", "--over", "z", "--output", "z.svg")
+        self.assertIn("end state by initial z", self.picture_text("z.svg"))
+        with h5py.File(self.path("lorenz.h5"), "r+") as file:
+            file["status"][4] = 3
+            file["end_state"][4] = np.nan
+        self.succeed("plot", "lorenz.h5", "--kind", "sweep", "--output", "some.svg")
+        self.assertIn("1 that failed left out", self.picture_text("some.svg"))
+        self.fail_with("--over: found sigma, which is the same in all trajectories, expected what differs between them; take of "
+                       "rho, z", "plot", "lorenz.h5", "--over", "sigma")
+        self.fail_with('--over: found "roh", expected one of sigma, rho, beta, x, y, z; did you mean "rho"?', "plot",
+                       "lorenz.h5", "--over", "roh")
+        self.fail_with("--over: found a sweep's flag beside --kind phase, expected --kind sweep", "plot", "lorenz.h5", "--kind",
+                       "phase", "--over", "rho")
+
+    def test_random_states_are_no_sweep_unless_it_is_asked_for(self):
+        self.succeed("solve", "lorenz.toml", "--quiet")
+        self.assertNotIn("sweep", self.succeed("plot", "lorenz.h5"))
+        self.fail_with("no parameter or initial value that alone differs between trajectories, nor two on a grid", "plot",
+                       "lorenz.h5", "--kind", "sweep")
+        self.succeed("plot", "lorenz.h5", "--over", "x,y", "--components", "z", "--output", "xy.svg")
+        self.assertIn("end state by initial x and initial y", self.picture_text("xy.svg"))
+        self.assertNotIn("<image", self.path("xy.svg").read_text())
+
     def test_svg_is_well_formed_and_names_its_axes(self):
         self.succeed("solve", "lorenz.toml", "--quiet")
         self.succeed("plot", "lorenz.h5", "--kind", "phase", "--components", "x,z", "--output", "wings.svg")

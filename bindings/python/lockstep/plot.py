@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Union
 
 import numpy as np
 
@@ -106,6 +106,88 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
         said.insert(0, f"of {len(states)} finished of {len(finished)}")
     axes.legend(title="; ".join(said) or None)
     return axes
+
+
+def sweep(solution: Solution, component: Optional[str] = None, over: Union[None, str, Sequence[str]] = None,
+          of: str = "end", axes: Any = None) -> Any:
+    """One number of each trajectory over a parameter or a component's initial value, or as colours over two:
+    its state at the end, or the ``"maximum"``, ``"minimum"`` or ``"mean"`` of its save points (by trapezoids). ``over``:
+    a name or two; if not given the axes of ``Solution.grid``, or the only parameter that differs between trajectories.
+    Trajectories that failed or are not finished are left out. Axes of log-spaced values are logarithmic.
+
+    Raises InvalidArgument where trajectories do not differ by one or two names."""
+    component = component or solution.component_names[0]
+    names = [over] if isinstance(over, str) else list(over) if over is not None else _differing(solution)
+    if not 1 <= len(names) <= 2:
+        raise refused("over", f"{len(names)} names" if names else "nothing that alone differs between trajectories",
+                      "one or two parameters or components", f"give over={(*solution.parameter_names, component)[0]!r}")
+    places = [_given(solution, name) for name in names]
+    values = _reduced(solution, component, of)
+    axes = _axes(axes)
+    label = _label(component if of == "end" else f"{of} of {component}", solution.units.get(component))
+    for axis, name, at in zip("xy", names, places):
+        is_state = name not in solution.parameter_names
+        getattr(axes, f"set_{axis}label")(
+            _label(f"initial {name}", solution.units.get(name)) if is_state else name)
+        if _log_spaced(np.unique(at)):
+            getattr(axes, f"set_{axis}scale")("log")
+    if len(places) == 1:
+        order = np.argsort(places[0], kind="stable")
+        joined = len(np.unique(places[0])) == len(values) <= 200
+        axes.plot(places[0][order], values[order], ".-" if joined else ".")
+        axes.set_ylabel(label)
+        return axes
+    (x, column), (y, row) = (np.unique(at, return_inverse=True) for at in places)
+    if 1 < len(x) * len(y) < 2 * len(values):
+        table = np.full((len(y), len(x)), np.nan)
+        table[row, column] = values
+        drawn = axes.pcolormesh(x, y, table, shading="nearest")
+    else:
+        drawn = axes.scatter(*places, c=values, s=8)
+    axes.figure.colorbar(drawn, ax=axes, label=label)
+    return axes
+
+
+def _given(solution: Solution, name: str) -> Any:
+    """Of each trajectory, what it was given."""
+    if name in solution.parameter_names:
+        return np.broadcast_to(solution.parameters, (len(solution), len(solution.parameter_names)))[
+            :, solution.parameter_names.index(name)]
+    if name in solution.component_names:
+        return solution.initial_state[:, solution.component_names.index(name)]
+    known = ", ".join((*solution.parameter_names, *solution.component_names))
+    raise refused("over", repr(name), f"one of {known}", "")
+
+
+def _differing(solution: Solution) -> list[str]:
+    if solution.grid:
+        return list(solution.grid)
+    differ = [name for name in solution.parameter_names if len(np.unique(_given(solution, name))) > 1]
+    return differ if len(differ) == 1 else []
+
+
+def _reduced(solution: Solution, component: str, of: str) -> Any:
+    if of == "end":
+        values = solution.end_state[:, solution.component_names.index(component)].astype(float)
+    elif of in ("maximum", "minimum"):
+        values = (np.fmax if of == "maximum" else np.fmin).reduce(solution[component].astype(float), axis=1)
+    elif of == "mean":
+        states, steps = solution[component].astype(float), np.diff(solution.time, axis=-1)
+        areas = steps * (states[:, 1:] + states[:, :-1]) / 2
+        lengths = np.where(np.isfinite(areas), steps, 0).sum(axis=1)
+        values = np.where(lengths != 0, np.nansum(areas, axis=1) / np.where(lengths != 0, lengths, 1), states[:, 0])
+    else:
+        raise refused("of", repr(of), "end, maximum, minimum or mean", "")
+    values[np.isin(solution.status, [STATUS_NAMES.index(name) for name in
+                                     ("step_too_small", "not_finite", "too_many_steps", "cancelled")])] = np.nan
+    return values
+
+
+def _log_spaced(values: Any) -> bool:
+    if len(values) < 3 or values[0] <= 0:
+        return False
+    even, ratios = np.diff(values), np.diff(np.log(values))
+    return bool(np.ptp(even) > 1e-6 * even.sum() and np.ptp(ratios) < 1e-6 * ratios.sum())
 
 
 def raster(solution: Solution, axes: Any = None) -> Any:

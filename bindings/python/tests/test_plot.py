@@ -25,6 +25,52 @@ class Axes:
 
     set_ylabel = set_xlabel
 
+    def set_xscale(self, scale):
+        self.drawn["xscale"] = scale
+
+    def set_yscale(self, scale):
+        self.drawn["yscale"] = scale
+
+    def pcolormesh(self, x, y, table, **_):
+        self.drawn["map"] = (x, y, table)
+
+    @property
+    def figure(self):
+        return self
+
+    def colorbar(self, _, label, **__):
+        self.drawn["colours"] = label
+
+
+def test_a_sweep_is_one_number_of_each_trajectory():
+    decay = lockstep.equations({"x": "-k * x", "y": "k * x"}, parameters={"k": 1})
+    sweep = lockstep.solve(decay, [1.0, 0.0], (0, 1), 101, grid={"k": {"logspace": [0.1, 10, 5]}}, precision="f64",
+                           rtol=1e-9, atol=1e-12)
+    axes = lockstep.plot.sweep(sweep, axes=Axes())
+    k = sweep.grid["k"]
+    np.testing.assert_array_equal(axes.drawn[None][0], k)
+    np.testing.assert_allclose(axes.drawn[None][1], np.exp(-k), rtol=1e-5)
+    assert axes.drawn["xscale"] == "log" and "yscale" not in axes.drawn
+    for of, expected in (("maximum", 1 + 0 * k), ("minimum", np.exp(-k)), ("mean", (1 - np.exp(-k)) / k)):
+        drawn = lockstep.plot.sweep(sweep, "x", over="k", of=of, axes=Axes()).drawn[None]
+        np.testing.assert_allclose(drawn[1], expected, rtol=1e-3)  # trapezoids: h^2 k^2 / 12, at most 8.4e-4
+    with pytest.raises(lockstep.InvalidArgument, match="^over: found 'q', expected one of k, x, y"):
+        lockstep.plot.sweep(sweep, over="q", axes=Axes())
+    with pytest.raises(lockstep.InvalidArgument, match="^of: found 'median', expected end, maximum, minimum or mean"):
+        lockstep.plot.sweep(sweep, of="median", axes=Axes())
+
+
+def test_a_grid_of_two_is_a_map():
+    decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 1})
+    grid = lockstep.solve(decay, [1.0], (0, 1), grid={"k": [1, 2, 5], "x": [3.0, 4.0]}, precision="f64", units={"x": "m"})
+    drawn = lockstep.plot.sweep(grid, axes=Axes()).drawn
+    x, y, table = drawn["map"]
+    assert x.tolist() == [1, 2, 5] and y.tolist() == [3, 4] and drawn["colours"] == "x (m)"
+    np.testing.assert_allclose(table, np.array([[3], [4]]) * np.exp(-x), rtol=1e-5)
+    alone = lockstep.solve(decay, [1.0], (0, 1))
+    with pytest.raises(lockstep.InvalidArgument, match="^over: found nothing that alone differs between trajectories"):
+        lockstep.plot.sweep(alone, axes=Axes())
+
 
 def test_no_spread_is_drawn_over_save_points_that_differ():
     clock = lockstep.equations({"x": "1"})

@@ -30,6 +30,8 @@ struct PlotOptions {
   std::string kind = "all";
   std::string format;
   std::vector<std::string> components;
+  std::vector<std::string> over;
+  std::string of = "end";
   std::optional<std::size_t> trajectories;
 };
 
@@ -39,13 +41,16 @@ Examples:
   lockstep plot results.h5 --kind phase --components x,z --output wings.svg
   lockstep plot results.h5 --kind series --trajectories 3
   lockstep plot results.h5 --output pictures                pictures/results_series.png and the others, in a folder
+  lockstep plot study.h5 --kind sweep --over alpha,beta --of maximum    a map of colours over two parameters
   lockstep plot net.h5 --against truth.h5                   net_overlay.png, net_distance.png
 
 series  each component over time, for a few trajectories
 phase   one component against another, coloured by time; of long curves fewer are drawn
 spread  median, 50 % and 90 % of the ensemble over time
+sweep   end states (or --of maximum, minimum, mean over the saved times) over a parameter or an initial value, or as
+        colours over two; those that differ between trajectories, unless --over names others
 raster  events over time, a row for each trajectory, and their rate; where the file keeps events
-Of many components series, spread and overlay show the first six, unless --components names others.
+Of many components series, spread, sweep and overlay show the first six, unless --components names others.
 Of many save points each of a thousand bins keeps its extremes: peaks stay, fast waves fill a band.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %; components go
 by name.
@@ -53,13 +58,19 @@ Draws with gnuplot, which must be installed (apt install gnuplot-nox).)";
 
 struct Kind {
   std::string_view name;
-  std::string (*obstacle)(const ode::ResultFile&);
+  std::string (*obstacle)(const ode::ResultFile&, const FigureOptions&);
   Figure (*figure)(const ode::ResultFile&, const FigureOptions&);
 };
 constexpr const char* kAsInPython = "time_series";  // what lockstep.plot calls series
-constexpr std::array<Kind, 4> kKinds{
-    Kind{"series", time_series_obstacle, time_series}, Kind{"phase", phase_portrait_obstacle, phase_portrait},
-    Kind{"spread", ensemble_spread_obstacle, ensemble_spread}, Kind{"raster", raster_obstacle, raster}};
+template <std::string (*obstacle)(const ode::ResultFile&)>
+std::string whatever_is_asked(const ode::ResultFile& file, const FigureOptions&) {
+  return obstacle(file);
+}
+constexpr std::array<Kind, 5> kKinds{Kind{"series", whatever_is_asked<time_series_obstacle>, time_series},
+                                     Kind{"phase", whatever_is_asked<phase_portrait_obstacle>, phase_portrait},
+                                     Kind{"spread", whatever_is_asked<ensemble_spread_obstacle>, ensemble_spread},
+                                     Kind{"sweep", sweep_obstacle, sweep},
+                                     Kind{"raster", whatever_is_asked<raster_obstacle>, raster}};
 
 std::vector<std::size_t> component_indices(const ode::ResultFile& file, const std::vector<std::string>& asked) {
   const std::vector<std::string_view> known(file.component_names().begin(), file.component_names().end());
@@ -137,7 +148,12 @@ int plot(const PlotOptions& options) {
   if (!options.against.empty()) return plot_against(options);
   const ode::ResultFile file(options.file);
   const PictureFormat format = choose_format(options);
-  const FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
+  FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
+  figure_options.over = options.over;
+  figure_options.reduction = options.of == "maximum"   ? Reduction::maximum
+                             : options.of == "minimum" ? Reduction::minimum
+                             : options.of == "mean"    ? Reduction::mean
+                                                       : Reduction::end;
   const bool all = options.kind == "all";
   if (options.kind != "raster") require_finite_states(file, figure_options.components);
   note(left_out_text(file));
@@ -148,8 +164,9 @@ int plot(const PlotOptions& options) {
     const bool is_asked = kind.name == options.kind || (kind.name == "series" && options.kind == kAsInPython);
     if (!all && !is_asked) continue;
     if (all && kind.name == "raster" && !file.keeps_events()) continue;
-    const std::string obstacle = kind.obstacle(file);
+    const std::string obstacle = kind.obstacle(file, figure_options);
     if (!obstacle.empty()) {
+      if (all && kind.name == "sweep") continue;  // most files are none
       if (!all) {
         throw Error(ErrorKind::invalid_argument,
                     {options.file.string(), obstacle, "results that " + std::string(kind.name) + " can show",
@@ -162,6 +179,10 @@ int plot(const PlotOptions& options) {
     if (all || options.output.empty() || in_folder(options)) target += "_" + std::string(kind.name);
     target += extension;
     const Figure figure = kind.figure(file, figure_options);
+    if (figure.script.empty()) {
+      std::printf("no %s: no trajectory that ended well\n", std::string(kind.name).c_str());
+      continue;
+    }
     draw(figure.script, target, format, figure.size);
     std::printf("%s\n", target.string().c_str());
     std::fflush(stdout);
@@ -183,19 +204,43 @@ void add_plot(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("-o,--output", options->output, "picture to write; of several, how their names begin; or a folder")
       ->check(file_name());
-  command->add_option("--kind", options->kind, "series (or time_series), phase, spread, raster or all")
-      ->check(one_of({"series", kAsInPython, "phase", "spread", "raster", "all"}))
+  command->add_option("--kind", options->kind, "series (or time_series), phase, spread, sweep, raster or all")
+      ->check(one_of({"series", kAsInPython, "phase", "spread", "sweep", "raster", "all"}))
       ->capture_default_str();
   command->add_option("--against", options->against, "another result file of the same problem to compare with");
   command->add_option("--components", options->components, "components to show, by name: x,z")
       ->delimiter(',')
       ->allow_extra_args(false);
+  const CLI::Option* over =
+      command->add_option("--over", options->over, "of a sweep: a parameter or component, or two: rho,x")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  const CLI::Option* of =
+      command->add_option("--of", options->of, "of a sweep: end, maximum, minimum or mean over time")
+          ->check(one_of({"end", "maximum", "minimum", "mean"}))
+          ->capture_default_str();
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
       ->transform(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")
       ->check(one_of({"png", "svg"}));
   command->footer(std::string(kPlotExamples) + "\n");
-  command->callback([&chosen, options] { chosen.run = [options] { return plot(*options); }; });
+  command->callback([&chosen, options, over, of] {
+    // Who says what a sweep shows wants that picture alone.
+    const CLI::Option* asked = over->count() > 0 ? over : of->count() > 0 ? of : nullptr;
+    if (asked != nullptr && options->kind == "all") options->kind = "sweep";
+    if (asked != nullptr && (options->kind != "sweep" || !options->against.empty())) {
+      throw Error(
+          ErrorKind::invalid_argument,
+          {asked->get_name(),
+           "a sweep's flag beside " + (options->against.empty() ? "--kind " + options->kind : std::string("--against")),
+           "--kind sweep", "leave one of them out"});
+    }
+    if (options->over.size() > 2) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--over", std::to_string(options->over.size()) + " names", "one or two", "draw several pictures"});
+    }
+    chosen.run = [options] { return plot(*options); };
+  });
 }
 
 }  // namespace lockstep::cli

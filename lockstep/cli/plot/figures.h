@@ -11,9 +11,14 @@
 
 namespace lockstep::cli {
 
+// What a sweep shows of each trajectory.
+enum class Reduction { end, maximum, minimum, mean };
+
 struct FigureOptions {
   std::vector<std::size_t> components;      // to show, in order; empty: the figure's own choice
   std::optional<std::size_t> trajectories;  // how many, evenly chosen; otherwise the figure's own choice
+  std::vector<std::string> over = {};       // of a sweep: one or two parameters or components; empty: its own choice
+  Reduction reduction = Reduction::end;     // of a sweep
 };
 
 struct Figure {
@@ -31,7 +36,12 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
 // Events over time, a row for each trajectory, and their rate in the whole ensemble. Needs a file that keeps some.
 Figure raster(const ode::ResultFile& file, const FigureOptions& options);
 
+// One number of each trajectory, by one or two parameters or initial values that differ between them. Empty where a
+// component has none in any, for all failed.
+Figure sweep(const ode::ResultFile& file, const FigureOptions& options);
+
 // Why the file does not suit a figure, or empty.
+std::string sweep_obstacle(const ode::ResultFile& file, const FigureOptions& options);
 std::string time_series_obstacle(const ode::ResultFile& file);
 std::string phase_portrait_obstacle(const ode::ResultFile& file);
 std::string ensemble_spread_obstacle(const ode::ResultFile& file);

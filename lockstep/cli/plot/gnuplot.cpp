@@ -102,6 +102,24 @@ bool is_whole(const fs::path& picture, PictureFormat format) {
   return text.find("</svg>", text.size() - std::min<std::size_t>(text.size(), 16)) != text.npos;
 }
 
+// Viewers smooth an image of few pixels, whose cells are numbers apart.
+void keep_cells_sharp(const fs::path& picture) {
+  constexpr std::string_view kImage = "<image ", kStyle = "style='image-rendering:pixelated' ";
+  std::string text = content(picture);
+  std::size_t found = 0;
+  for (std::size_t at = text.find(kImage); at != std::string::npos; at = text.find(kImage, at + 1), ++found) {
+    text.insert(at + kImage.size(), kStyle);
+  }
+  if (found == 0) return;
+  std::ofstream stream(picture, std::ios::binary | std::ios::trunc);
+  stream << text;
+  stream.flush();
+  if (!stream) {
+    throw Error(ErrorKind::file,
+                {picture.string(), "no room to write", "a picture", "free space or choose another disk"});
+  }
+}
+
 }  // namespace
 
 std::string gnuplot_text(std::string_view text) {
@@ -139,6 +157,7 @@ void draw(const std::string& script, const fs::path& target, PictureFormat forma
     throw Error(ErrorKind::file,
                 {target.string(), "a picture that breaks off", "all of it", "free space or choose another disk"});
   }
+  if (format == PictureFormat::svg) keep_cells_sharp(picture.temporary());
   picture.publish();
 }
 
