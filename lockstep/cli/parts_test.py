@@ -126,6 +126,10 @@ class Shards(PartsTest):
             rho = file["parameters"][:, 1].reshape(9, 3)
             np.testing.assert_array_equal(rho, np.linspace(20, 28, 9)[:, None] + np.zeros(3))
             np.testing.assert_array_equal(file["initial_state"][:, 0].reshape(9, 3), np.zeros((9, 1)) + [0.1, 1, 10])
+        text = self.succeed("info", "merged.h5")
+        self.assertRegex(text, r"\ngrid +rho 9 x x 3\n")
+        self.assertRegex(text, r"\ninitial state +of all trajectories\n  x +0\.1 to 10\n  y +-0\.\S+ to 0\.\S+\n")
+        self.assertRegex(text, r"\nparameters +for each trajectory\n  sigma +10\n  rho +20 to 28\n  beta +2\.66667\n")
         self.fail_with("--trajectories: found 20, expected 27, one for each combination of ensemble.grid (rho 9 x x 3)",
                        "solve", "p.toml", "--trajectories", "20")
 

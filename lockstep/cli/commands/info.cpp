@@ -16,6 +16,7 @@
 
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/data_file.h"
+#include "lockstep/cli/ensemble_grid.h"
 #include "lockstep/cli/fit_report.h"
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/parameter_report.h"
@@ -76,6 +77,15 @@ struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   std::size_t not_finite = 0;
+
+  void cover(double value) {
+    if (!std::isfinite(value)) {
+      ++not_finite;
+      return;
+    }
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
 };
 
 // What all trajectories together say, read in pieces.
@@ -103,13 +113,7 @@ ResultTotals totals(const ode::ResultFile& file) {
     const std::vector<double> states = file.states<double>(first, piece);
     for (std::size_t i = 0; i < states.size(); ++i) {
       if (!is_finished(records[i / row])) continue;
-      Range& range = totals.ranges[i % file.components()];
-      if (!std::isfinite(states[i])) {
-        ++range.not_finite;
-        continue;
-      }
-      range.low = std::min(range.low, states[i]);
-      range.high = std::max(range.high, states[i]);
+      totals.ranges[i % file.components()].cover(states[i]);
     }
   }
   return totals;
@@ -121,14 +125,19 @@ std::string range_text(const Range& range, const std::string& unit) {
          (range.not_finite > 0 ? ", " + count_text(range.not_finite) + " not finite" : "");
 }
 
-// Of many components the first are shown, and what the others cover together.
-void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges) {
+// What trajectories were given: a number where it is the same for all, else from the least to the largest.
+std::string given_text(const Range& range, const std::string& unit) {
+  return range.low == range.high && range.not_finite == 0 ? rounded_text(range.low, 6) + unit : range_text(range, unit);
+}
+
+// Of many components the first are shown, and what the others cover together. `text` is of a range and a unit.
+void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges,
+                  std::string (*text)(const Range&, const std::string&)) {
   constexpr std::size_t kMost = 32;
   const std::size_t shown = ranges.size() <= kMost ? ranges.size() : kMost - 1;
   const std::vector<std::string> units = component_units(file);
   for (std::size_t c = 0; c < shown; ++c) {
-    line("  " + file.component_names()[c],
-         range_text(ranges[c], units.empty() || units[c].empty() ? "" : " " + units[c]));
+    line("  " + file.component_names()[c], text(ranges[c], units.empty() || units[c].empty() ? "" : " " + units[c]));
   }
   if (shown == ranges.size()) return;
   Range others;
@@ -137,7 +146,51 @@ void print_ranges(const ode::ResultFile& file, const std::vector<Range>& ranges)
     others.high = std::max(others.high, ranges[c].high);
     others.not_finite += ranges[c].not_finite;
   }
-  line("  " + count_text(ranges.size() - shown) + " others", range_text(others, ""));
+  line("  " + count_text(ranges.size() - shown) + " others", text(others, ""));
+}
+
+void print_initial_states(const ode::ResultFile& file) {
+  if (file.trajectories() == 0) return;
+  constexpr std::size_t kPieceRows = std::size_t{1} << 14;
+  std::vector<Range> ranges(file.components());
+  for (std::size_t first = 0; first < file.trajectories(); first += kPieceRows) {
+    const std::vector<double> states = file.initial_states(first, std::min(kPieceRows, file.trajectories() - first));
+    for (std::size_t i = 0; i < states.size(); ++i) ranges[i % ranges.size()].cover(states[i]);
+  }
+  line("initial state", "of all trajectories");
+  print_ranges(file, ranges, given_text);
+}
+
+void print_parameters(const ode::ResultFile& file) {
+  const std::vector<std::string>& names = file.parameter_names();
+  if (names.empty()) return;
+  if (!file.parameters_per_trajectory()) {
+    const std::vector<double> values = file.parameters(0);
+    std::string text;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + names[i] + " = " + rounded_text(values[i], 6);
+    }
+    line("parameters", text);
+    return;
+  }
+  std::vector<Range> ranges(names.size());
+  for (std::size_t trajectory = 0; trajectory < file.trajectories(); ++trajectory) {
+    const std::vector<double> values = file.parameters(trajectory);
+    for (std::size_t i = 0; i < values.size(); ++i) ranges[i].cover(values[i]);
+  }
+  line("parameters", "for each trajectory");
+  for (std::size_t i = 0; i < names.size(); ++i) line("  " + names[i], given_text(ranges[i], ""));
+}
+
+// "alpha 21 x beta 31"
+std::string grid_of(const ode::ResultFile& file) {
+  const auto names = file.attribute("grid"), points = file.attribute("grid_points");
+  const auto* words = names ? std::get_if<std::vector<std::string>>(&*names) : nullptr;
+  const auto* counts = points ? std::get_if<std::vector<std::int64_t>>(&*points) : nullptr;
+  if (words == nullptr || counts == nullptr || words->size() != counts->size()) return {};
+  GridShape shape;
+  for (std::size_t i = 0; i < words->size(); ++i) shape.emplace_back((*words)[i], (*counts)[i]);
+  return grid_text(shape);
 }
 
 // How often each reset struck: "434,509, 0 to 62 in a trajectory", and a line for each of several.
@@ -186,6 +239,7 @@ void print_result(const std::filesystem::path& path) {
   line("state", counted_text(file.trajectories(), "trajectory") + " x " + counted_text(file.save_points(), "time") +
                     " x " + counted_text(file.components(), "component") + ", " +
                     (file.precision() == Precision::f32 ? "float32" : "float64"));
+  line("grid", grid_of(file));
   std::string statuses;
   for (std::size_t i = 0; i < all.statuses.size(); ++i) {
     if (all.statuses[i] == 0) continue;
@@ -193,6 +247,8 @@ void print_result(const std::filesystem::path& path) {
                 std::string(to_string(static_cast<ode::Status>(i)));
   }
   line("trajectories", statuses);
+  print_initial_states(file);
+  print_parameters(file);
   if (file.trajectories() > 0 && file.save_points() > 0) {
     const std::vector<double> times = file.times(all.first_finished.value_or(0));
     line("time", rounded_text(times.front(), 6) + " to " + rounded_text(times.back(), 6) +
@@ -204,29 +260,19 @@ void print_result(const std::filesystem::path& path) {
   if (all.cancelled() > 0) {
     line("", "those cancelled are not finished: their states are left out of what follows");
   }
-  print_ranges(file, all.ranges);
-  if (!file.parameter_names().empty()) {
-    if (file.parameters_per_trajectory()) {
-      line("parameters", joined(file.parameter_names()) + ", for each trajectory");
-    } else {
-      const std::vector<double> values = file.parameters(0);
-      std::string text;
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        text += (i == 0 ? "" : ", ") + file.parameter_names()[i] + " = " + rounded_text(values[i], 6);
-      }
-      line("parameters", text);
-    }
-  }
+  print_ranges(file, all.ranges, range_text);
   print_events(file);
   std::printf("\nprovenance\n");
-  static constexpr std::array<std::string_view, 8> kShown{"title",
-                                                          "Conventions",
-                                                          "lockstep_format",
-                                                          "source",
-                                                          ode::result_names::kIndexFiles,
-                                                          ode::result_names::kIndexFirst,
-                                                          ode::result_names::kFirstTrajectory,
-                                                          ode::result_names::kEnsembleTrajectories};
+  static constexpr std::array<std::string_view, 10> kShown{"title",
+                                                           "grid",
+                                                           "grid_points",
+                                                           "Conventions",
+                                                           "lockstep_format",
+                                                           "source",
+                                                           ode::result_names::kIndexFiles,
+                                                           ode::result_names::kIndexFirst,
+                                                           ode::result_names::kFirstTrajectory,
+                                                           ode::result_names::kEnsembleTrajectories};
   for (const std::string& name : file.attribute_names()) {
     if (std::ranges::find(kShown, name) != kShown.end()) continue;
     const auto value = file.attribute(name);
