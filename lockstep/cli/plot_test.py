@@ -73,6 +73,32 @@ class Plot(ToolTest):
         return [(float(x), float(y)) for x, y in re.findall(r"href='#gpPt6' transform='translate\(([\d.]+),([\d.]+)\)",
                                                             self.path(name).read_text())]
 
+    def test_axes_are_logarithmic_and_limited_where_it_is_asked_for(self):
+        self.write("p.toml", '[rhs.equations]\nx = "-x"\ny = "1"\n[ensemble]\ninitial_state = [[1, 0], [2, 0]]\n[time]\n'
+                             'span = [0, 10]\nsave = 11\n[method]\nprecision = "f64"\n[output]\nfile = "p.h5"\n')
+        self.succeed("solve", "p.toml", "--quiet")
+        self.succeed("plot", "p.h5", "--kind", "series", "--components", "x", "--log", "x", "--output", "log.svg")
+        heights = np.array([y for _, y in self.blue_line("log.svg")])
+        self.assertLess(np.abs(np.diff(heights, 2)).max(), 0.05, "exp(-t) is straight")
+        self.assertIn("0.001", self.picture_text("log.svg"))
+        self.succeed("plot", "p.h5", "--kind", "series", "--components", "y", "--limits", "time=2:6,y=-10:30", "--output",
+                     "limits.svg")
+        for part in ("-10", "30"):
+            self.assertIn(part, self.picture_text("limits.svg"))
+        self.assertNotRegex(self.picture_text("limits.svg"), r"\s8\s")
+        for kind in ("phase", "spread", "sweep"):
+            self.succeed("plot", "p.h5", "--kind", kind, "--log", "x", "--limits", "y=0:20", "--output", f"{kind}.svg")
+            self.assertIn("20", self.picture_text(f"{kind}.svg"))
+        self.fail_with('--log: found "w", expected one of time, x, y', "plot", "p.h5", "--log", "w")
+        self.fail_with('--limits: found "x=1", expected NAME=LOW:HIGH, as in x=0:10', "plot", "p.h5", "--limits", "x=1")
+        self.fail_with('--limits: found "x=0:1" of a logarithmic axis, expected limits above 0', "plot", "p.h5", "--limits",
+                       "x=0:1", "--log", "x")
+        self.fail_with("--log: found a flag beside --against", "plot", "p.h5", "--against", "p.h5", "--log", "x")
+        with h5py.File(self.path("p.h5"), "r+") as file:
+            file["state"][:, :, 0] = -1
+        self.fail_with("--log: found x, which is nowhere above 0, expected positive numbers on a logarithmic axis", "plot",
+                       "p.h5", "--kind", "series", "--log", "x")
+
     def test_two_parameters_of_a_grid_are_a_map_of_colours(self):
         grid = LORENZ.replace("trajectories = 100\n", "").replace("{ normal = { mean = [1, 0, 0], std = 0.1 } }", "[1, 0, 0]")
         self.write("grid.toml", grid.replace(

@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -32,6 +34,8 @@ struct PlotOptions {
   std::vector<std::string> components;
   std::vector<std::string> over;
   std::string of = "end";
+  std::vector<std::string> logarithmic;
+  std::vector<std::string> limits;
   std::optional<std::size_t> trajectories;
 };
 
@@ -41,6 +45,7 @@ Examples:
   lockstep plot results.h5 --kind phase --components x,z --output wings.svg
   lockstep plot results.h5 --kind series --trajectories 3
   lockstep plot results.h5 --output pictures                pictures/results_series.png and the others, in a folder
+  lockstep plot results.h5 --kind series --log x,y --limits time=0:5,x=1e-3:10
   lockstep plot study.h5 --kind sweep --over alpha,beta --of maximum    a map of colours over two parameters
   lockstep plot net.h5 --against truth.h5                   net_overlay.png, net_distance.png
 
@@ -50,6 +55,7 @@ spread  median, 50 % and 90 % of the ensemble over time
 sweep   end states (or --of maximum, minimum, mean over the saved times) over a parameter or an initial value, or as
         colours over two; those that differ between trajectories, unless --over names others
 raster  events over time, a row for each trajectory, and their rate; where the file keeps events
+--log and --limits go by what an axis shows: time, components, parameters.
 Of many components series, spread, sweep and overlay show the first six, unless --components names others.
 Of many save points each of a thousand bins keeps its extremes: peaks stay, fast waves fill a band.
 With --against: overlay, both files' components over time, and distance between them, median and 90 %; components go
@@ -84,6 +90,48 @@ std::vector<std::size_t> component_indices(const ode::ResultFile& file, const st
     indices.push_back(static_cast<std::size_t>(found - known.begin()));
   }
   return indices;
+}
+
+// What --log and --limits may name.
+void require_axis(const ode::ResultFile& file, const std::string& flag, const std::string& name) {
+  std::vector<std::string_view> known{"time"};
+  for (const auto* names : {&file.component_names(), &file.parameter_names()}) {
+    known.insert(known.end(), names->begin(), names->end());
+  }
+  if (std::ranges::find(known, name) != known.end()) return;
+  throw Error(ErrorKind::invalid_argument,
+              {flag, "\"" + name + "\"", "one of " + list_text(known), did_you_mean(name, known)});
+}
+
+// "x=0:10"
+AxisLimits parse_limits(const std::string& text) {
+  const std::size_t is = text.rfind('='), colon = text.find(':', is == std::string::npos ? 0 : is);
+  AxisLimits limits;
+  const auto number = [&](std::size_t begin, std::size_t end, double& value) {
+    const auto read = std::from_chars(text.data() + begin, text.data() + end, value);
+    return read.ec == std::errc() && read.ptr == text.data() + end && std::isfinite(value);
+  };
+  if (is == std::string::npos || colon == std::string::npos || !number(is + 1, colon, limits.low) ||
+      !number(colon + 1, text.size(), limits.high) || !(limits.low < limits.high)) {
+    throw Error(ErrorKind::invalid_argument, {"--limits", "\"" + text + "\"", "NAME=LOW:HIGH, as in x=0:10", {}});
+  }
+  limits.name = text.substr(0, is);
+  return limits;
+}
+
+// Axes as --log and --limits want them.
+void choose_axes(const PlotOptions& options, const ode::ResultFile& file, FigureOptions& figure) {
+  figure.logarithmic = options.logarithmic;
+  for (const std::string& name : figure.logarithmic) require_axis(file, "--log", name);
+  for (const std::string& text : options.limits) {
+    const AxisLimits limits = parse_limits(text);
+    require_axis(file, "--limits", limits.name);
+    if (limits.low <= 0 && is_logarithmic(figure, limits.name)) {
+      throw Error(ErrorKind::invalid_argument,
+                  {"--limits", "\"" + text + "\" of a logarithmic axis", "limits above 0", "or leave it out of --log"});
+    }
+    figure.limits.push_back(limits);
+  }
 }
 
 bool in_folder(const PlotOptions& options) {
@@ -149,6 +197,7 @@ int plot(const PlotOptions& options) {
   const ode::ResultFile file(options.file);
   const PictureFormat format = choose_format(options);
   FigureOptions figure_options{component_indices(file, options.components), options.trajectories};
+  choose_axes(options, file, figure_options);
   figure_options.over = options.over;
   figure_options.reduction = options.of == "maximum"   ? Reduction::maximum
                              : options.of == "minimum" ? Reduction::minimum
@@ -219,12 +268,26 @@ void add_plot(CLI::App& app, Chosen& chosen) {
       command->add_option("--of", options->of, "of a sweep: end, maximum, minimum or mean over time")
           ->check(one_of({"end", "maximum", "minimum", "mean"}))
           ->capture_default_str();
+  const CLI::Option* logarithmic =
+      command->add_option("--log", options->logarithmic, "logarithmic axes, by what they show: time,x")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  const CLI::Option* limits =
+      command->add_option("--limits", options->limits, "from where to where axes go: x=0:10,time=5:20")
+          ->delimiter(',')
+          ->allow_extra_args(false);
   command->add_option("--trajectories", options->trajectories, "how many to show, evenly chosen")
       ->transform(whole_number(1));
   command->add_option("--format", options->format, "png or svg, where --output does not say")
       ->check(one_of({"png", "svg"}));
   command->footer(std::string(kPlotExamples) + "\n");
-  command->callback([&chosen, options, over, of] {
+  command->callback([&chosen, options, over, of, logarithmic, limits] {
+    for (const CLI::Option* flag : {logarithmic, limits}) {
+      if (flag->count() == 0 || (options->against.empty() && options->kind != "raster")) continue;
+      throw Error(ErrorKind::invalid_argument,
+                  {flag->get_name(), options->against.empty() ? "a raster's" : "a flag beside --against",
+                   "series, phase, spread or sweep of one file", "leave one of them out"});
+    }
     // Who says what a sweep shows wants that picture alone.
     const CLI::Option* asked = over->count() > 0 ? over : of->count() > 0 ? of : nullptr;
     if (asked != nullptr && options->kind == "all") options->kind = "sweep";

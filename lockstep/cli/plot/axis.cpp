@@ -43,8 +43,8 @@ void Extent::cover(double value) {
   high = std::max(high, value);
 }
 
-Axis::Axis(Extent extent) : extent_(extent) {
-  if (!(extent.low <= extent.high)) return;
+Axis::Axis(Extent extent, Scaling scaling) : extent_(extent), scaling_(scaling) {
+  if (scaling == Scaling::logarithmic || !(extent.low <= extent.high)) return;
   const double size = std::max(std::abs(extent.low), std::abs(extent.high)), range = extent.high - extent.low;
   constant_ = range < kRounding * size;
   if (!constant_ && range < kNarrow * size) offset_ = round_number(extent);
@@ -73,6 +73,7 @@ std::string Axis::label(const std::string& name, const std::string& unit, std::s
 
 double Axis::tick_pixels() const {
   if (!(extent_.low <= extent_.high)) return 0;
+  if (scaling_ == Scaling::logarithmic) return std::max(width_of("0.0001"), width_of(rounded_text(extent_.high, 3)));
   const double low = shown(extent_.low), high = shown(extent_.high), range = high - low;
   double widest = std::max(width_of(rounded_text(low, 3)), width_of(rounded_text(high, 3)));
   if (!(range > 0)) return widest;

@@ -13,10 +13,12 @@ struct Extent {
   void cover(double value);  // numbers that are not finite are left out
 };
 
+enum class Scaling { linear, logarithmic };
+
 class Axis {
  public:
   Axis() = default;
-  explicit Axis(Extent extent);
+  explicit Axis(Extent extent, Scaling scaling = Scaling::linear);  // nothing is taken off a logarithmic one
 
   double offset() const { return offset_; }  // what is taken off, 0 where the range is wide enough
   // What is drawn of a value. Where all differ by rounding alone, one number.
@@ -31,6 +33,7 @@ class Axis {
   Extent extent_;
   double offset_ = 0;
   bool constant_ = false;
+  Scaling scaling_ = Scaling::linear;
 };
 
 }  // namespace lockstep::cli

@@ -252,6 +252,39 @@ void require_finite_states(const ode::ResultFile& file, const std::vector<std::s
          "choose other --components, or see how its trajectories ended: lockstep info");
 }
 
+bool is_logarithmic(const FigureOptions& options, const std::string& name) {
+  return std::ranges::find(options.logarithmic, name) != options.logarithmic.end();
+}
+
+const AxisLimits* limits_of(const FigureOptions& options, const std::string& name) {
+  const auto found = std::ranges::find(options.limits, name, &AxisLimits::name);
+  return found != options.limits.end() ? &*found : nullptr;
+}
+
+Axis axis_of(const FigureOptions& options, const std::string& name, Extent extent) {
+  if (const AxisLimits* limits = limits_of(options, name)) extent = {limits->low, limits->high};
+  if (!is_logarithmic(options, name)) return Axis(extent);
+  if (!(extent.high > 0)) {
+    throw Error(ErrorKind::invalid_argument, {"--log", name + ", which is nowhere above 0",
+                                              "positive numbers on a logarithmic axis", "leave it out"});
+  }
+  return Axis(extent, Scaling::logarithmic);
+}
+
+std::string axis_script(const FigureOptions& options, const std::string& which, const std::string& name,
+                        const Axis& axis) {
+  std::string range = "[*:*]";
+  if (const AxisLimits* limits = limits_of(options, name)) {
+    range = "[";
+    append_number(range, axis.shown(limits->low));
+    range += ':';
+    append_number(range, axis.shown(limits->high));
+    range += ']';
+  }
+  return (is_logarithmic(options, name) ? "set logscale " : "unset logscale ") + which + "\nset " + which + "range " +
+         range + '\n';
+}
+
 std::string component_label(const ode::ResultFile& file, std::size_t component, const Axis& axis, double pixels) {
   const std::vector<std::string> units = component_units(file);
   return axis.label(file.component_names()[component], units.empty() ? std::string() : units[component],

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/cli/plot/axis.h"
+#include "lockstep/cli/plot/figures.h"
 #include "lockstep/cli/plot/finished.h"
 #include "lockstep/cli/plot/gnuplot.h"
 #include "lockstep/ode/result_file.h"
@@ -54,6 +55,13 @@ PictureSize stacked_size(std::size_t panels);
 
 // Components asked for, or the first few.
 std::vector<std::size_t> shown_components(const ode::ResultFile& file, const std::vector<std::size_t>& asked);
+// The axis of what is called so, as the options want it: over `extent` where they give no limits. Throws Error
+// (invalid_argument) where it is to be logarithmic and nothing is above 0.
+Axis axis_of(const FigureOptions& options, const std::string& name, Extent extent);
+// "set logscale y", "set yrange ..", or what undoes them: `which` is gnuplot's x, y or cb.
+std::string axis_script(const FigureOptions& options, const std::string& which, const std::string& name,
+                        const Axis& axis);
+
 // Its name, as much of it as there is room for, and its unit where the file knows it: "temperature (K)".
 std::string component_label(const ode::ResultFile& file, std::size_t component, const Axis& axis, double pixels);
 std::string time_label(const ode::ResultFile& file, const Axis& axis);  // "time (s)"

@@ -94,7 +94,7 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
   for (const Instant& time : times) shown_times.push_back(all_times[time.time]);
   Extent time_extent;
   for (const double time : shown_times) time_extent.cover(time);
-  const Axis time_axis(time_extent);
+  const Axis time_axis = axis_of(options, "time", time_extent);
   std::vector<Axis> axes;
   // Columns of the bands: time, then the quantiles but the median, which has a block of its own.
   std::string script;
@@ -111,7 +111,7 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
       for (const std::size_t edge : kEdges) bands.quantiles.push_back(quantiles[edge]);
       median.states.push_back(quantiles[kMedian]);
     }
-    axes.emplace_back(values);
+    axes.push_back(axis_of(options, file.component_names()[components[c]], values));
     const Bands drawn = thinned_bands(std::move(bands));
     std::string rows;
     for (std::size_t row = 0; row < drawn.times.size(); ++row) {
@@ -138,9 +138,10 @@ Figure ensemble_spread(const ode::ResultFile& file, const FigureOptions& options
   script += heading(file, what, trajectories.size(), figure.size,
                     times_text(file.save_points(), chosen.size(), bins_of(times.size())));
   const Stack stack{components.size(), figure.size, left_pixels(axes), 290, time_label(file, time_axis)};
-  script += "set multiplot\n";
+  script += "set multiplot\n" + axis_script(options, "x", "time", time_axis);
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
+    script += axis_script(options, "y", file.component_names()[components[panel]], axes[panel]);
     script += panel == 0 ? "set key outside right top Left reverse" +
                                std::string(some_stop ? " title 'of those left' left\n" : "\n")
                          : "unset key\n";

@@ -14,12 +14,23 @@ namespace lockstep::cli {
 // What a sweep shows of each trajectory.
 enum class Reduction { end, maximum, minimum, mean };
 
+// From where to where an axis goes, in the file's numbers.
+struct AxisLimits {
+  std::string name;
+  double low = 0, high = 0;
+};
+
 struct FigureOptions {
   std::vector<std::size_t> components;      // to show, in order; empty: the figure's own choice
   std::optional<std::size_t> trajectories;  // how many, evenly chosen; otherwise the figure's own choice
   std::vector<std::string> over = {};       // of a sweep: one or two parameters or components; empty: its own choice
+  std::vector<std::string> logarithmic = {};  // axes, by what they show: components, "time", of a sweep parameters
+  std::vector<AxisLimits> limits = {};        // likewise
   Reduction reduction = Reduction::end;     // of a sweep
 };
+
+bool is_logarithmic(const FigureOptions& options, const std::string& name);
+const AxisLimits* limits_of(const FigureOptions& options, const std::string& name);  // null without
 
 struct Figure {
   std::string script;

@@ -100,7 +100,9 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
     }
   }
   const std::size_t bins = most > points ? points : 0;  // where a curve is smooth each keeps one point
-  const Axis x_axis(extents[0]), y_axis(extents[1]), time_axis(extents[2]);
+  const std::string &x_name = file.component_names()[axes[0]], &y_name = file.component_names()[axes[1]];
+  const Axis x_axis = axis_of(options, x_name, extents[0]), y_axis = axis_of(options, y_name, extents[1]),
+             time_axis = axis_of(options, "time", extents[2]);
   std::string rows;
   std::string starts, stops;
   for (std::size_t i = 0; i < trajectories.size(); ++i) {
@@ -126,7 +128,8 @@ Figure phase_portrait(const ode::ResultFile& file, const FigureOptions& options)
   std::string script = data_block("curves", rows) + data_block("starts", starts) + data_block("stops", stops);
   script += heading(file, dots ? "end states" : "phase portrait", trajectories.size(), figure.size,
                     times_text(file.save_points(), file.save_points(), bins));
-  script += kPalette;
+  script += kPalette + axis_script(options, "x", x_name, x_axis) + axis_script(options, "y", y_name, y_axis) +
+            axis_script(options, "cb", "time", time_axis);
   // Where labels are wide the panel is narrower.
   const double width = figure.size.width, left = std::max(0.105 * width, 96 + y_axis.tick_pixels());
   const double bar = std::min(0.885 * width, width - 29 - 90 - time_axis.tick_pixels());  // where the colours begin

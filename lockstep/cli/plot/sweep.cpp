@@ -105,7 +105,11 @@ struct Scale {
   std::vector<double> sorted;  // each once
   ValueSpacing spacing = ValueSpacing::even;
   std::string label;
+  std::string parameter;  // its name, where it is one
 
+  bool wants_logarithm(const FigureOptions& options) const {
+    return spacing == ValueSpacing::logarithmic || (is_logarithmic(options, parameter) && sorted.front() > 0);
+  }
   std::size_t cell(double value) const {
     return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
   }
@@ -119,6 +123,7 @@ struct Scale {
 Scale scale_of(const ode::ResultFile& file, const SweepAxis& axis, const std::vector<double>& values) {
   Scale scale;
   scale.sorted = values;
+  if (axis.kind == SweepAxis::Kind::parameter) scale.parameter = axis.name;
   std::ranges::sort(scale.sorted);
   const auto repeated = std::ranges::unique(scale.sorted);
   scale.sorted.erase(repeated.begin(), repeated.end());
@@ -177,6 +182,8 @@ struct Picture {
   std::vector<SweepAxis> axes;
   Reduced reduced;
   std::vector<std::size_t> finished;  // whose numbers are drawn
+
+  const std::string& component_name(std::size_t panel) const { return file.component_names()[components[panel]]; }
 };
 
 std::string heading_of(const Picture& picture, PictureSize size) {
@@ -191,20 +198,21 @@ std::string heading_of(const Picture& picture, PictureSize size) {
 Figure over_one(const Picture& picture) {
   const std::vector<double> at = sweep_values(picture.file, picture.axes[0]);
   const Scale scale = scale_of(picture.file, picture.axes[0], at);
-  const bool logarithmic = scale.spacing == ValueSpacing::logarithmic;
+  const bool logarithmic = scale.wants_logarithm(picture.options);
+  const AxisLimits* const limits = limits_of(picture.options, scale.parameter);
   const bool joined = scale.sorted.size() == picture.file.trajectories() && scale.sorted.size() <= kMostJoined;
   std::vector<std::size_t> order = picture.finished;
   std::ranges::stable_sort(order, {}, [&](std::size_t trajectory) { return at[trajectory]; });
   const std::size_t step = (order.size() + kMostDots - 1) / kMostDots;
   Extent extent;
   for (const double value : scale.sorted) extent.cover(value);
-  const Axis along = logarithmic ? Axis() : Axis(extent);
+  const Axis along = logarithmic ? Axis() : axis_of(picture.options, scale.parameter, extent);
   std::string script;
   std::vector<Axis> axes;
   for (std::size_t c = 0; c < picture.components.size(); ++c) {
     Extent values;
     for (const std::size_t trajectory : order) values.cover(picture.reduced.values[c][trajectory]);
-    axes.emplace_back(values);
+    axes.push_back(axis_of(picture.options, picture.component_name(c), values));
     std::string rows;
     for (std::size_t i = 0; i < order.size(); i += step) {
       along.append(rows, at[order[i]]);
@@ -222,18 +230,20 @@ Figure over_one(const Picture& picture) {
       colon == std::string::npos ? "" : scale.label.substr(colon + 2, scale.label.size() - colon - 3);
   const Stack stack{picture.components.size(), figure.size, left_pixels(axes), 60, along.label(name, unit)};
   script += "set multiplot\nunset key\nset offsets graph 0.02, graph 0.02, graph 0.06, graph 0.06\n";
-  if (logarithmic) {
-    const double room = std::pow(scale.sorted.back() / scale.sorted.front(), 0.02);
-    script += "set xrange [" + rounded_text(scale.sorted.front() / room, 9) + ':' +
-              rounded_text(scale.sorted.back() * room, 9) + "]\nset offsets 0, 0, graph 0.06, graph 0.06\n";
+  const double low = limits != nullptr ? limits->low : scale.sorted.front();
+  const double high = limits != nullptr ? limits->high : scale.sorted.back();
+  if (logarithmic || limits != nullptr) {
+    const double room = logarithmic && limits == nullptr ? std::pow(high / low, 0.02) : 1;
+    script += "set xrange [" + rounded_text(along.shown(low / room), 9) + ':' +
+              rounded_text(along.shown(high * room), 9) + "]\nset offsets 0, 0, graph 0.06, graph 0.06\n";
   }
   const double dot = std::clamp(20 / std::sqrt(static_cast<double>(order.size())), 0.3, 0.9);
   for (std::size_t panel = 0; panel < picture.components.size(); ++panel) {
     script += stacked_panel(stack, panel,
                             component_label(picture.file, picture.components[panel], axes[panel], label_pixels(stack)));
+    script += axis_script(picture.options, "y", picture.component_name(panel), axes[panel]);
     if (logarithmic) {
-      script += logarithmic_ticks("x", scale.sorted.front(), scale.sorted.back(), 9,
-                                  panel + 1 < stack.panels ? Labels::none : Labels::numbers);
+      script += logarithmic_ticks("x", low, high, 9, panel + 1 < stack.panels ? Labels::none : Labels::numbers);
     }
     const std::string data = "$d" + std::to_string(panel) + " using 1:2 with ";
     script += "plot " + (joined ? data + "lines linewidth 0.8 linecolor rgb '#8fbfdf', " : std::string()) + data +
@@ -276,7 +286,12 @@ Figure over_two(const Picture& picture) {
     scales[a] = scale_of(picture.file, picture.axes[a], at[a]);
   }
   const std::size_t columns = scales[0].sorted.size(), rows = scales[1].sorted.size();
-  const bool map = is_grid(columns, rows, picture.file.trajectories()) && columns * rows <= kMostCells;
+  // Cells of a map are as even as the values, or their logarithms, are: on another axis they are dots.
+  const bool as_spaced = std::ranges::all_of(scales, [&](const Scale& scale) {
+    return limits_of(picture.options, scale.parameter) == nullptr &&
+           (scale.spacing == ValueSpacing::logarithmic || !scale.wants_logarithm(picture.options));
+  });
+  const bool map = is_grid(columns, rows, picture.file.trajectories()) && columns * rows <= kMostCells && as_spaced;
   const std::size_t step = (picture.finished.size() + kMostDots - 1) / kMostDots;
   std::string script;
   std::vector<Axis> colours;
@@ -293,7 +308,7 @@ Figure over_two(const Picture& picture) {
         counts[cell] += 1;
       }
       for (std::size_t cell = 0; cell < sums.size(); ++cell) extent.cover(sums[cell] / counts[cell]);
-      colours.emplace_back(extent);
+      colours.push_back(axis_of(picture.options, picture.component_name(c), extent));
       for (std::size_t cell = 0; cell < sums.size(); ++cell) {
         block += std::to_string(cell % columns) + ' ' + std::to_string(cell / columns);
         colours[c].append(block, sums[cell] / counts[cell]);
@@ -301,7 +316,7 @@ Figure over_two(const Picture& picture) {
       }
     } else {
       for (const std::size_t i : picture.finished) extent.cover(values[i]);
-      colours.emplace_back(extent);
+      colours.push_back(axis_of(picture.options, picture.component_name(c), extent));
       for (std::size_t k = 0; k < picture.finished.size(); k += step) {
         const std::size_t i = picture.finished[k];
         if (!std::isfinite(values[i])) continue;
@@ -321,7 +336,7 @@ Figure over_two(const Picture& picture) {
             "\nset cbtics scale 0.4 textcolor rgb '#333333'\n";
   const std::size_t most = tiles.columns == 1 ? 9 : 5;
   double left = 150;
-  if (map || scales[1].spacing == ValueSpacing::logarithmic) {
+  if (map || scales[1].wants_logarithm(picture.options)) {
     for (const double tick : ticks_of(scales[1], most)) {
       left = std::max(left, 100 + 16.5 * static_cast<double>(tick_text(tick).size()));
     }
@@ -333,18 +348,22 @@ Figure over_two(const Picture& picture) {
   const char* const names[] = {"x", "y"};
   for (std::size_t a = 0; a < 2; ++a) {
     const std::string axis = names[a];
+    if (const AxisLimits* limits = limits_of(picture.options, scales[a].parameter)) {
+      script += "set " + axis + "range [" + rounded_text(limits->low, 9) + ':' + rounded_text(limits->high, 9) + "]\n";
+    }
     script += "set " + axis + "label " + gnuplot_text(scales[a].label) + " textcolor rgb '#333333'\n";
     if (map) {
       script += "set " + axis + "range [-0.5:" + std::to_string(scales[a].sorted.size() - 1) + ".5]\n" +
                 cell_ticks(axis, scales[a], most) + "unset grid\n";
-    } else if (scales[a].spacing == ValueSpacing::logarithmic) {
+    } else if (scales[a].wants_logarithm(picture.options)) {
       script += logarithmic_ticks(axis, scales[a].sorted.front(), scales[a].sorted.back(), most, Labels::numbers);
     }
   }
   const double dot = std::clamp(20 / std::sqrt(static_cast<double>(picture.finished.size())), 0.3, 1.0);
   for (std::size_t panel = 0; panel < picture.components.size(); ++panel) {
     if (panel > 0) script += "unset label 1\nunset label 2\n";
-    script += tiles.place(panel, left, colours[panel].tick_pixels()) + "set cblabel " +
+    script += tiles.place(panel, left, colours[panel].tick_pixels()) +
+              axis_script(picture.options, "cb", picture.component_name(panel), colours[panel]) + "set cblabel " +
               gnuplot_text(component_label(picture.file, picture.components[panel], colours[panel], 500)) +
               " offset 1.5,0 textcolor rgb '#333333'\nplot $d" + std::to_string(panel) + " using 1:2:3 with " +
               (map ? "image" : "points pointtype 7 pointsize " + fixed_text(dot, 2) + " linecolor palette") + "\n";

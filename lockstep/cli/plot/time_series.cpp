@@ -43,8 +43,11 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   for (std::size_t i = 0; at_once && i < trajectories.size(); ++i) {
     for (const double time : file.times(trajectories[i])) times.cover(time);
   }
-  const Axis time_axis(times);
-  const std::vector<Axis> axes(values.begin(), values.end());
+  const Axis time_axis = axis_of(options, "time", times);
+  std::vector<Axis> axes;
+  for (std::size_t c = 0; c < components.size(); ++c) {
+    axes.push_back(axis_of(options, file.component_names()[components[c]], values[c]));
+  }
   // A block for each panel: time and the component. Ends: time, then the shown components.
   std::string script;
   std::vector<std::size_t> stopped;  // among `trajectories`
@@ -69,13 +72,15 @@ Figure time_series(const ode::ResultFile& file, const FigureOptions& options) {
   script += heading(file, "time series" + share_of_components(file, options.components), trajectories.size(),
                     figure.size, times_text(file.save_points(), file.save_points(), bins_of(most)));
   const Stack stack{components.size(), figure.size, left_pixels(axes), key ? 290 : 60, time_label(file, time_axis)};
-  if (at_once && times.low < times.high) {
+  script += axis_script(options, "x", "time", time_axis);
+  if (at_once && times.low < times.high && limits_of(options, "time") == nullptr) {
     script += "set xrange [" + rounded_text(time_axis.shown(times.low), 9) + ":" +
               rounded_text(time_axis.shown(times.high), 9) + "]\n";
   }
   script += "set multiplot\n";
   for (std::size_t panel = 0; panel < components.size(); ++panel) {
     script += stacked_panel(stack, panel, component_label(file, components[panel], axes[panel], label_pixels(stack)));
+    script += axis_script(options, "y", file.component_names()[components[panel]], axes[panel]);
     script += key && panel == 0 ? "set key outside right top Left reverse title 'trajectory' left\n" : "unset key\n";
     script += "plot ";
     for (std::size_t i = 0; i < trajectories.size(); ++i) {
