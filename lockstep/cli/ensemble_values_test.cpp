@@ -42,6 +42,14 @@ TEST(EnsembleValues, one_row_serves_all) {
   EXPECT_THAT(matrix.values, ElementsAre(1, 2.5, 3));
 }
 
+TEST(EnsembleValues, numbers_may_be_expressions_of_numbers) {
+  EXPECT_THAT(draw_from("['1/3', 2, '2*pi']", 4).values, ElementsAre(1.0 / 3, 2, 2 * 3.141592653589793));
+  EXPECT_THAT(draw_from("{x='8/3', y={linspace=[0, '1/4']}, z=['1/2', 1]}", 2).values,
+              ElementsAre(8.0 / 3, 0, 0.5, 8.0 / 3, 0.25, 1));
+  EXPECT_THAT(message("['1/q', 2, 3]"), AllOf(HasSubstr("f.toml:1: v[0], column 3: found \"q\""), HasSubstr("pi")));
+  EXPECT_THAT(message("[true, 2, 3]"), HasSubstr("f.toml:1: v[0]: found true, expected a number"));
+}
+
 TEST(EnsembleValues, of_listed_rows_the_first_are_taken) {
   EXPECT_EQ(listed_rows(parse("[[1,2,3],[4,5,6],[7,8,9]]")), 3u);
   EXPECT_THAT(draw_from("[[1,2,3],[4,5,6],[7,8,9]]", 2).values, ElementsAre(1, 2, 3, 4, 5, 6));

@@ -46,6 +46,12 @@ TableSection read_section(const std::string& name, const TomlValue& table, const
   section.name = name;
   section.where = table.where();
   if (!table.is_table()) throw table.error(table.describe(), std::string("a table of numbers: ") + kExample);
+  for (const char* key : {"periodic", "period", "repeat", "cyclic"}) {
+    if (const TomlValue* value = table.find(key)) {
+      throw value->error("an unknown key", "one of " + list_text(kKeys),
+                         "what comes again is called at the time within its period: " + name + "(t % 24)");
+    }
+  }
   table.allow_only(kKeys);
   if (const TomlValue* interpolation = table.find("interpolation")) {
     section.content.interpolation = *nn::parse_interpolation(interpolation->one_of(kInterpolations));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lockstep/cli/ensemble_values.h"
+#include "lockstep/cli/equations_section.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -21,9 +22,19 @@ bool is_distribution(std::string_view name) {
   return std::ranges::find(kOthers, name) != kOthers.end();
 }
 
+// A number, or an expression of numbers: "1/3".
+double number_in(const TomlValue& value) { return value.is_text() ? number_of(value) : value.number(); }
+
+std::vector<double> numbers_in(const TomlValue& value) {
+  if (!value.is_array()) return value.numbers();  // which refuses it
+  std::vector<double> numbers;
+  for (const TomlValue& entry : value.array()) numbers.push_back(number_in(entry));
+  return numbers;
+}
+
 std::vector<double> number_or_numbers(const TomlValue& value) {
-  if (value.is_number()) return {value.number()};
-  if (value.is_array()) return value.numbers();
+  if (value.is_number() || value.is_text()) return {number_in(value)};
+  if (value.is_array()) return numbers_in(value);
   throw value.error(value.describe(), "a number, or an array with a number for each column");
 }
 
@@ -38,7 +49,7 @@ const TomlValue& required(const TomlValue& table, std::string_view key, std::str
 // {low = .., high = ..}, or [low, high] for a single column.
 std::pair<std::vector<double>, std::vector<double>> parse_range(const TomlValue& value) {
   if (value.is_array()) {
-    const std::vector<double> ends = value.numbers();
+    const std::vector<double> ends = numbers_in(value);
     if (ends.size() != 2) throw value.error(value.describe(), "[low, high], or {low = [..], high = [..]}");
     return {{ends[0]}, {ends[1]}};
   }
@@ -60,7 +71,7 @@ Values::Spread parse_spread(const TomlValue& value, Values::Spacing spacing) {
     return static_cast<std::size_t>(number);
   };
   if (value.is_array()) {
-    const std::vector<double> numbers = value.numbers();
+    const std::vector<double> numbers = numbers_in(value);
     if (numbers.size() != 2 && numbers.size() != 3) {
       throw value.error(value.describe(),
                         "[low, high], [low, high, points], or {low = [..], high = [..], points = 11}");
@@ -87,10 +98,10 @@ Values::Spread parse_spread(const TomlValue& value, Values::Spacing spacing) {
 decltype(Values::source) parse_array(const TomlValue& value) {
   const TomlValue::Array& entries = value.array();
   if (entries.empty()) throw value.error("an empty array", "numbers, or rows of numbers");
-  if (!entries.front().is_array()) return Values::Shared{value.numbers()};
+  if (!entries.front().is_array()) return Values::Shared{numbers_in(value)};
   Values::Rows rows{{}, entries.size(), entries.front().array().size()};
   for (const TomlValue& entry : entries) {
-    const std::vector<double> row = entry.numbers();
+    const std::vector<double> row = numbers_in(entry);
     if (row.size() != rows.columns) {
       throw entry.error(entry.describe(), std::to_string(rows.columns) + " numbers as in the first row");
     }
@@ -199,7 +210,7 @@ EnsembleValues parse_ensemble_values(const TomlValue& value, const std::filesyst
     values.source = parse_array(value);
     return values;
   }
-  return {Values::Shared{{value.number()}}, value.where()};
+  return {Values::Shared{{number_in(value)}}, value.where()};
 }
 
 std::string advice_on_source(std::string_view name) {

@@ -283,5 +283,30 @@ class Index(PartsTest):
         self.succeed("info", "i.h5")
 
 
+class Messages(ToolTest):
+    def test_what_other_programs_write_is_answered_with_what_to_write(self):
+        def refused(message, rhs, *flags, ensemble="initial_state = [1]"):
+            self.write("p.toml", f"{rhs}\n[ensemble]\n{ensemble}\n[time]\nspan = [0, 1]\n[output]\nfile = \"p.h5\"\n")
+            done = self.run_tool("solve", "p.toml", *flags)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(message, done.stderr)
+
+        table = "[rhs.tables]\nk = { at = [0, 1], values = [1, 2]%s }\n[rhs.equations]\nx = \"-k(t) * x\""
+        refused("periodic: found an unknown key, expected one of file, at, columns, values, interpolation; what comes again is "
+                "called at the time within its period: k(t % 24)", table % ", periodic = true")
+        refused("--guard: found stop with tables, none of which is read at a component or parameter", table % "", "--guard",
+                "stop")
+        refused('found ",", expected an operator, or the end; write decimal points: 0.5, not 0,5',
+                '[rhs.equations]\nx = "-0,5*x"')
+        refused('found "not", expected one of x, t, pi, e; write 1 - a for not a', '[rhs.equations]\nx = "if(not x, 1, 0)"')
+        self.write("p.csv", 'x;y\n1;2\n1,000;2\n')
+        refused("thousands without a comma: 1000, not 1,000", '[rhs.equations]\nx = "1"\ny = "1"',
+                ensemble='initial_state = { file = "p.csv" }')
+        self.write("far.toml", "[rhs]\nsystem = \"lorenz\"\n[time]\nspan = { start = 0, "
+                               "end = { linspace = [1, 2, 1000000] } }\nsave = 100000000\n[output]\nfile = \"far.h5\"\n")
+        self.fail_with("far.toml:5: time.save: found 100,000,000 save points for each of 1,000,000 spans, whose times take 800 TB, "
+                       "expected less than the memory of this machine", "solve", "far.toml")
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)

@@ -108,11 +108,15 @@ std::size_t count_trajectories(const ProblemFile& file, const Sources& sources, 
   return 1;
 }
 
+double memory_bytes() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+}
+
 // Counts that no memory holds are said to be so before they are tried.
 void require_memory(const ProblemFile& file, std::size_t trajectories, std::size_t components) {
   const double bytes =
       static_cast<double>(trajectories) * static_cast<double>(std::max<std::size_t>(components, 1)) * sizeof(double);
-  const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  const double memory = memory_bytes();
   if (bytes <= memory || memory <= 0) return;
   refuse(file.ensemble.trajectories ? file.ensemble.trajectories->where : file.path.string() + ": ensemble",
          counted_text(trajectories, "trajectory") + ", whose initial states take " +
@@ -212,6 +216,16 @@ std::vector<double> evenly_spaced(double start, double end, std::size_t points) 
   return times;
 }
 
+void require_memory_for_times(const std::string& where, std::size_t points, std::size_t spans) {
+  const double bytes = static_cast<double>(points) * static_cast<double>(spans) * sizeof(double),
+               memory = memory_bytes();
+  if (bytes <= memory || memory <= 0) return;
+  refuse(where,
+         count_text(points) + " save points" + (spans > 1 ? " for each of " + count_text(spans) + " spans" : "") +
+             ", whose times take " + size_text(static_cast<std::uint64_t>(std::min(bytes, 1e19))),
+         "less than the memory of this machine, " + size_text(static_cast<std::uint64_t>(memory)), "save fewer points");
+}
+
 void load_save_times(const EnsembleValues::Dataset& source, const std::string& where, std::size_t trajectories,
                      ode::Problem& problem) {
   const hdf5::File file = hdf5::File::open(source.file);
@@ -259,6 +273,7 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
   if (static_cast<double>(points) > kMostSavePoints) {
     refuse(save->where, count_text(points), "at most 1e9 save points", "save fewer");
   }
+  require_memory_for_times(save ? save->where : "time.save", points, problem.start_times.size());
   problem.save_times_per_trajectory = !shared_span;
   problem.save_times.reserve(points * problem.start_times.size());  // which throws before memory is full
   for (std::size_t i = 0; i < problem.start_times.size(); ++i) {

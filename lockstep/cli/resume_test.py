@@ -251,6 +251,8 @@ class Killed(ResumeTest):
         self.assertIn("nothing to do", self.succeed("solve", "spaced.toml", "--resume").stdout)
         self.write("changed.toml", text.replace('"-x"', '"-y"'))
         self.fail_with("slow.h5: found results of another run: rhs net equations", "solve", "changed.toml", "--resume")
+        self.fail_with(", dz/dt = -x, expected rhs net equations", "solve", "changed.toml", "--resume")
+        self.fail_with(", dz/dt = -y; undo the change", "solve", "changed.toml", "--resume")
         self.succeed("solve", "changed.toml", "--output", "changed.h5")
         verdict = self.run_tool("validate", "slow.h5", "changed.h5")
         self.assertEqual(verdict.returncode, 2)

@@ -128,6 +128,14 @@ void watch_calls(const ProblemFile& file, const nn::WatchedInputs& watched, cons
   ode::Range range = range_of(features, *rhs.function);
   if (!range.bounded()) {
     if (!asked) return;
+    const auto& written = file.rhs.equations;
+    if (written && written->nets.empty() && !written->tables.empty()) {
+      throw Error(
+          ErrorKind::invalid_argument,
+          {asked->where,
+           std::string(to_string(asked->value)) + " with tables, none of which is read at a component or parameter",
+           "a table of one, or a net", "leave it out: of a table of t a note tells where a span leaves its knots"});
+    }
     throw Error(
         ErrorKind::invalid_argument,
         {asked->where, std::string(to_string(asked->value)) + " with nets that read no component or parameter as it is",

@@ -1,6 +1,7 @@
 #include "lockstep/ode/unfinished_result.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -70,6 +71,25 @@ std::string text(const std::optional<hdf5::AttributeValue>& value) {
     for (const double item : *numbers) add(number_text(item));
   }
   return "[" + list + "]";
+}
+
+// A line for each equation: which the other has not.
+void compare_equations(const std::string& then, const std::string& now, Differences& differences) {
+  const auto lines_of = [](const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  };
+  const auto others = [](const std::vector<std::string>& lines, const std::vector<std::string>& besides) {
+    std::string list;
+    for (const std::string& line : lines) {
+      if (std::ranges::find(besides, line) == besides.end()) list += (list.empty() ? "" : ", ") + line;
+    }
+    return list.empty() ? std::string("no other equation") : list;
+  };
+  const std::vector<std::string> before = lines_of(then), after = lines_of(now);
+  if (before != after) differences.add(others(before, after), others(after, before));
 }
 
 std::optional<hdf5::AttributeValue> find(const Attributes& attributes, const std::string& name) {
@@ -221,6 +241,8 @@ void check_continues(const UnfinishedResult& left, const Problem& problem, Preci
     if (name == "precision") continue;
     differences.compare(name, text(file.attribute(name)), text(find(metadata.attributes, name)));
   }
+  if (!same_problem)
+    compare_equations(text(file.attribute("equations")), text(find(metadata.attributes, "equations")), differences);
   if (differences.empty()) return;
   throw Error(ErrorKind::file,
               {left.file.string(), "results of another run: " + differences.then(), differences.now(),

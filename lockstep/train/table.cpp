@@ -190,7 +190,11 @@ class Reader {
   std::string advice(std::string_view field, bool among_numbers) const {
     if (is_beyond_float64(field))
       return "float64 holds sizes from 5e-324 to 1.8e308: take another unit, or write 0 for less";
-    if (has_decimal_comma(field)) return "write decimal points: 0.5, not 0,5";
+    if (has_decimal_comma(field)) {
+      const bool thousands = field.size() - field.find(',') == 4;
+      return std::string("write decimal points: 0.5, not 0,5") +
+             (thousands ? "; and thousands without a comma: 1000, not 1,000" : "");
+    }
     if (table_.columns.size() == 1 && field.find(' ') != field.npos)
       return "separate columns by commas, semicolons or tabs";
     if (!field.empty() && is_time_of_day_or_date(field)) return "write times as numbers, say seconds since the first";

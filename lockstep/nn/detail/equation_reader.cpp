@@ -43,6 +43,7 @@ std::optional<double> constant_named(std::string_view name) {
 std::string operator_remedy(const Token& next) {
   if (next.kind == Token::Kind::name && next.text == "and") return "write a * b for both of two comparisons";
   if (next.kind == Token::Kind::name && next.text == "or") return "write max(a, b) for one of two comparisons";
+  if (next.kind == Token::Kind::symbol && next.is(",")) return "write decimal points: 0.5, not 0,5";
   const std::string sign = next.kind == Token::Kind::name ? keyboard_remedy(next.text) : "";
   if (!sign.empty()) return sign;
   return next.kind != Token::Kind::symbol || next.is("(") ? "write * for products" : "";
@@ -230,6 +231,7 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   const auto is_it = [&](const auto& net) { return net.name == name.text; };
   const bool is_net = std::ranges::any_of(system_.nets, is_it) || std::ranges::any_of(open_, is_it);
   if (is_net || named_function(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
+  if (name.text == "not" && remedy.empty()) remedy = "write 1 - a for not a";
   // That one may have been meant does not tell what is wrong with letters that look the same.
   if (const std::string typed = keyboard_remedy(name.text); !typed.empty())
     remedy += (remedy.empty() ? "" : " ") + typed;
