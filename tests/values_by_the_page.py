@@ -21,7 +21,7 @@ TEXT = {"Conventions", "title", "source", "history", "lockstep_format", "version
 COUNTS = {"max_steps", "stop_at_knots", "events", "seed", "certificate_samples", "threads", "accepted_steps", "rejected_steps",
           "rhs_evaluations", "resumed", "first_trajectory", "ensemble_trajectories"}
 NUMBERS = {"rtol", "atol", "dt", "initial_step", "max_step", "stops", "seconds"}
-LISTS = {"index_files", "index_first_trajectories"}
+LISTS = {"grid", "grid_points", "index_files", "index_first_trajectories"}
 
 
 def table_after(heading):
@@ -90,6 +90,13 @@ class Provenance(PageTest):
         self.path("text.toml").write_text('[rhs]\nparameters = { k = 2 }\n[rhs.equations]\nx = "v"\nv = "-k * x"\n[ensemble]\n'
                                           'initial_state = [1, 0]\n[time]\nspan = [0, 1]\n[output]\nfile = "text.h5"\n')
         self.succeed("solve", "text.toml", "--quiet")
+        text = self.path("text.toml").read_text().replace('initial_state = [1, 0]', 'initial_state = { x = 1 }').replace("text.h5", "grid.h5")
+        self.path("grid.toml").write_text(text + "[ensemble.grid]\nv = { linspace = [-1, 1, 3] }\nk = [2, 3]\n")
+        self.succeed("solve", "grid.toml", "--quiet")
+        with h5py.File(self.path("grid.h5")) as file:
+            self.assertEqual((list(file.attrs["grid"]), list(file.attrs["grid_points"])), (["v", "k"], [3, 2]))
+            self.assertEqual(file["initial_state"][:].tolist(), [[1, v] for v in (-1, -1, 0, 0, 1, 1)])
+            self.assertEqual(file["parameters"][:].tolist(), [[2], [3]] * 3)
         seen = set()
         for path in self.make_all():
             with h5py.File(path) as file:

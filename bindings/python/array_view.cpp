@@ -2,8 +2,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "bindings/python/errors.h"
@@ -157,12 +160,12 @@ bool ArrayView::take_buffer(nb::handle object, Access access, const char* name) 
     }
     refuse_masked(object, name);
     data_ = buffer_.buf;
-    std::array<std::int64_t, 2> shape{}, strides{};
-    for (int i = 0; i < buffer_.ndim && i < 2; ++i) {
-      shape[static_cast<std::size_t>(i)] = buffer_.shape[i];
-      strides[static_cast<std::size_t>(i)] = buffer_.strides[i];
-    }
-    lay_out(buffer_.ndim, shape.data(), strides.data(), object, name);
+    const auto dimensions = static_cast<std::size_t>(buffer_.ndim);
+    require_dimensions(dimensions, object, name);
+    std::array<std::int64_t, kMostDimensions> shape{}, strides{};
+    std::copy_n(buffer_.shape, dimensions, shape.begin());
+    std::copy_n(buffer_.strides, dimensions, strides.begin());
+    lay_out(std::span(shape).first(dimensions), std::span(strides).first(dimensions), object, name);
   } catch (...) {
     PyBuffer_Release(&buffer_);
     throw;
@@ -226,35 +229,52 @@ void ArrayView::take_tensor(nb::handle object, Access access, const char* name) 
                      "leave out the argument, or give an array of NumPy, PyTorch or CuPy"});
   }
   data_ = const_cast<void*>(array.data());
-  std::array<std::int64_t, 2> shape{}, strides{};
-  for (std::size_t i = 0; i < array.ndim() && i < 2; ++i) {
+  require_dimensions(array.ndim(), object, name);
+  std::array<std::int64_t, kMostDimensions> shape{}, strides{};
+  for (std::size_t i = 0; i < array.ndim(); ++i) {
     shape[i] = static_cast<std::int64_t>(array.shape(i));
     strides[i] = array.stride(i) * static_cast<std::int64_t>(bytes_of(precision_));
   }
-  lay_out(static_cast<int>(array.ndim()), shape.data(), strides.data(), object, name);
+  lay_out(std::span(shape).first(array.ndim()), std::span(strides).first(array.ndim()), object, name);
 }
 
-void ArrayView::lay_out(int dimensions, const std::int64_t* shape, const std::int64_t* strides, nb::handle object,
+void ArrayView::require_dimensions(std::size_t dimensions, nb::handle object, const char* name) const {
+  if (dimensions >= 1 && dimensions <= kMostDimensions) return;
+  throw Error(ErrorKind::invalid_argument,
+              {name, array_text(object),
+               "from one dimension (a sample) to " + std::to_string(kMostDimensions) + ", the last of them features",
+               "reshape it: x.reshape(-1, x.shape[-1])"});
+}
+
+void ArrayView::lay_out(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, nb::handle object,
                         const char* name) {
-  dimensions_ = dimensions;
-  if (dimensions != 1 && dimensions != 2) {
-    throw Error(ErrorKind::invalid_argument,
-                {name, array_text(object), "one dimension (a sample) or two: samples by features",
-                 "reshape it: x.reshape(-1, x.shape[-1])"});
-  }
   const auto size = static_cast<std::int64_t>(bytes_of(precision_));
   bool aligned = reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(size) == 0;
-  for (int i = 0; i < dimensions; ++i) aligned = aligned && (shape[i] < 2 || strides[i] % size == 0);
+  for (std::size_t i = 0; i < shape.size(); ++i) aligned = aligned && (shape[i] < 2 || strides[i] % size == 0);
   if (!aligned) {
     throw WrongType({name, "numbers that do not lie at multiples of their size", "aligned ones",
                      "copy it with numpy.ascontiguousarray(x)"});
   }
-  const int last = dimensions - 1;
-  rows_ = dimensions == 2 ? static_cast<std::size_t>(shape[0]) : 1;
+  const std::size_t last = shape.size() - 1;
   columns_ = static_cast<std::size_t>(shape[last]);
   column_stride_ = columns_ < 2 ? 1 : strides[last] / size;
+  leading_count_ = last;
+  rows_ = 1;
+  for (std::size_t i = 0; i < last; ++i) rows_ *= leading_[i] = static_cast<std::size_t>(shape[i]);
   // Strides over a single element may be anything: NumPy does not promise sense.
-  row_stride_ = rows_ < 2 ? static_cast<std::ptrdiff_t>(columns_) : strides[0] / size;
+  row_stride_ = static_cast<std::ptrdiff_t>(columns_);
+  std::optional<std::int64_t> next;  // the stride of this dimension, where samples follow one another
+  for (std::size_t i = last; i-- > 0 && rows_ > 1;) {
+    if (shape[i] == 1) continue;
+    if (!next) row_stride_ = strides[i] / size;
+    if (strides[i] != next.value_or(strides[i])) {
+      throw Error(ErrorKind::invalid_argument,
+                  {name, array_text(object) + " whose samples do not follow one another in memory",
+                   "one stride from each sample to the next, or two dimensions",
+                   "copy it with numpy.ascontiguousarray(x), or give it slice by slice"});
+    }
+    next = strides[i] * shape[i];
+  }
 }
 
 bool ArrayView::same_memory(const ArrayView& other) const {

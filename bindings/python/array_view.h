@@ -5,9 +5,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "lockstep/core/matrix_view.h"
@@ -31,7 +34,8 @@ struct CudaPlace {
   bool current = false;       // the stream is the one on which the array's library works just now
 };
 
-// One dimension is one sample (or row), two are [sample][feature], with any strides. Holds the array while it lives.
+// One dimension is one sample (or row); of more, the last counts features and the others samples: two have any strides,
+// more lie such that one stride leads from each sample to the next. Holds the array while it lives.
 class ArrayView {
  public:
   // `name` is what messages call it. Throws WrongType when the object is no array of float32 or float64 in such memory,
@@ -46,7 +50,8 @@ class ArrayView {
   Precision precision() const { return precision_; }
   // Of an array on a GPU; none for one in the CPU's memory.
   const std::optional<CudaPlace>& cuda() const { return cuda_; }
-  int dimensions() const { return dimensions_; }
+  std::span<const std::size_t> leading() const { return {leading_.data(), leading_count_}; }  // all but the last
+  bool has_samples_of(const ArrayView& other) const { return std::ranges::equal(leading(), other.leading()); }
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }
   // T must match precision().
@@ -64,8 +69,10 @@ class ArrayView {
   bool take_buffer(nanobind::handle object, Access access, const char* name);
   void take_dlpack(nanobind::handle object, Access access, const char* name, Memory memory, const ArrayView* beside);
   void take_tensor(nanobind::handle object, Access access, const char* name);
-  // Shape in elements and strides in bytes.
-  void lay_out(int dimensions, const std::int64_t* shape, const std::int64_t* strides, nanobind::handle object,
+  // Shape in elements and strides in bytes, of no more than kMostDimensions.
+  static constexpr std::size_t kMostDimensions = 8;
+  void require_dimensions(std::size_t dimensions, nanobind::handle object, const char* name) const;
+  void lay_out(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, nanobind::handle object,
                const char* name);
 
   Py_buffer buffer_{};
@@ -74,7 +81,8 @@ class ArrayView {
   void* data_ = nullptr;
   std::optional<CudaPlace> cuda_;
   Precision precision_ = Precision::f32;
-  int dimensions_ = 0;
+  std::array<std::size_t, kMostDimensions - 1> leading_{};
+  std::size_t leading_count_ = 0;
   std::size_t rows_ = 0, columns_ = 0;
   std::ptrdiff_t row_stride_ = 0, column_stride_ = 1;  // in elements
 };

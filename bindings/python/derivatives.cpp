@@ -1,6 +1,7 @@
 #include "bindings/python/derivatives.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <numeric>
@@ -30,7 +31,7 @@ nb::object multiply(Net& net, const PortArrays& x, const PortArrays& vector, Sid
   std::vector<std::unique_ptr<ArrayView>> arrays;
   std::vector<MatrixView<T>> to;
   for (const nn::Port& port : made) {
-    results.push_back(new_array(first.precision(), first.dimensions(), first.rows(), port.features.size()));
+    results.push_back(new_array(first.precision(), first.leading(), port.features.size()));
     arrays.push_back(std::make_unique<ArrayView>(results.back(), Access::write, "result"));
     to.push_back(arrays.back()->template view<T>());
   }
@@ -162,10 +163,9 @@ nb::object whole(Net& net, nb::handle x, const PortArrays& arrays) {
     const std::size_t height = output.features.size();
     for (const nn::Port& input : inputs) {
       const std::size_t width = input.features.size();
-      const nb::object made = new_array(first.precision(), 2, first.rows() * height, width);
+      const nb::object made = new_array(first.precision(), std::array{first.rows() * height}, width);
       blocks.back().push_back({ArrayView(made, Access::write, "result").template view<T>().data, height, width});
-      results.back().push_back(made.attr("reshape")(
-          first.dimensions() == 1 ? nb::make_tuple(height, width) : nb::make_tuple(first.rows(), height, width)));
+      results.back().push_back(made.attr("reshape")(shape_of(first.leading(), {height, width})));
     }
   }
   if (first.rows() > 0) {

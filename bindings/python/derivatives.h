@@ -23,7 +23,7 @@ inline constexpr const char* kJvpText = R"(The Jacobian of each sample times a v
 Parameters
 ----------
 x : array, float32 or float64, or a dict of them by input port where the net has several
-    [input] or [sample, input], as for calling the net.
+    [input] or [..., input], as for calling the net.
 v : array, or a dict by input port
     The directions: of the shape and dtype of `x`.
 
@@ -43,7 +43,7 @@ inline constexpr const char* kVjpText =
 Parameters
 ----------
 x : array, float32 or float64, or a dict of them by input port where the net has several
-    [input] or [sample, input], as for calling the net.
+    [input] or [..., input], as for calling the net.
 w : array, or a dict by output port
     Of the shape of the net's outputs and the dtype of `x`.
 
@@ -66,12 +66,12 @@ or vjp() as there are outputs, whichever are fewer, and has their bits.
 Parameters
 ----------
 x : array, float32 or float64, or a dict of them by input port where the net has several
-    [input] or [sample, input], as for calling the net.
+    [input] or [..., input], as for calling the net.
 
 Returns
 -------
 array
-    [output, input] or [sample, output, input]. Of a dict by input port a dict of them by input port; where there are
+    [output, input] or [..., output, input]. Of a dict by input port a dict of them by input port; where there are
     several output ports a dict of those by output port: ``net.jacobian(x)["flux"]["wind"]``.
 
 >>> import lockstep, numpy as np

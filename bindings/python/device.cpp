@@ -3,11 +3,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "bindings/python/ports.h"
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/cuda/device_memory.h"
 
@@ -21,16 +22,16 @@ cuda::EvaluationRuntime& runtime_of(int device) {
   return cuda::require_device(device, multiprocessors);
 }
 
-// [sample][feature], or one sample's features, without gaps.
+// [sample ...][feature], or one sample's features, without gaps.
 class DeviceArray {
  public:
   DeviceArray(const ArrayView& like, std::size_t columns)
       : device_(like.cuda()->device),
         precision_(like.precision()),
-        dimensions_(static_cast<std::size_t>(like.dimensions())),
-        shape_{like.rows(), columns},
+        shape_(like.leading().begin(), like.leading().end()),
         memory_(std::make_unique<cuda::DeviceMemory>(runtime_of(device_), device_)) {
-    const std::size_t count = shape_[0] * shape_[1];
+    shape_.push_back(columns);
+    const std::size_t count = like.rows() * columns;
     if (count == 0) return;
     data_ = precision_ == Precision::f32 ? static_cast<void*>(memory_->allocate<float>(count))
                                          : static_cast<void*>(memory_->allocate<double>(count));
@@ -45,21 +46,17 @@ class DeviceArray {
 
   int device() const { return device_; }
   const char* dtype() const { return precision_ == Precision::f32 ? "float32" : "float64"; }
-  nb::tuple shape() const {
-    return dimensions_ == 1 ? nb::make_tuple(shape_[1]) : nb::make_tuple(shape_[0], shape_[1]);
-  }
+  nb::object shape() const { return shape_of(shape_, {}); }
   // `self` is this array's Python object, which lives as long as the capsule.
   nb::object capsule(nb::handle self) const {
     const auto type = precision_ == Precision::f32 ? nb::dtype<float>() : nb::dtype<double>();
-    const std::size_t* const shape = shape_.data() + (2 - dimensions_);
-    return nb::cast(nb::ndarray<>(data_, dimensions_, shape, self, nullptr, type, kCuda, device_));
+    return nb::cast(nb::ndarray<>(data_, shape_.size(), shape_.data(), self, nullptr, type, kCuda, device_));
   }
 
  private:
   int device_;
   Precision precision_;
-  std::size_t dimensions_;
-  std::array<std::size_t, 2> shape_;
+  std::vector<std::size_t> shape_;
   std::unique_ptr<cuda::DeviceMemory> memory_;
   void* data_ = nullptr;
 };

@@ -247,7 +247,7 @@ nb::object Net::evaluate(const ArrayView& in, nb::handle x, nb::handle out, int 
   if (in.columns() != inputs) refuse_shape("x", x, std::to_string(inputs) + " features in the last dimension");
   if (in.cuda()) return evaluate_ports<T>(std::array{&in}, out, threads).front();
   const nn::NetPlan<T> plan = this->plan<T>();  // a share of it: others may use the net while the lock is away
-  nb::object result = out.is_none() ? new_array(in.precision(), in.dimensions(), in.rows(), outputs) : nb::borrow(out);
+  nb::object result = out.is_none() ? new_array(in.precision(), in.leading(), outputs) : nb::borrow(out);
   const ArrayView to(result, Access::write, "out");
   if (!out.is_none()) require_room(to, out, in, outputs, "out");
   if (in.rows() * model_->parameter_count() < kLongCall) {
@@ -335,11 +335,12 @@ void bind_model(nb::module_& module) {
 Parameters
 ----------
 x : array, float32 or float64, or a dict of them by input port where the net has several
-    [input]: one sample, or [sample, input]. Any strides. NumPy arrays, and what speaks DLPack from the CPU's memory
-    or from an NVIDIA GPU (PyTorch, JAX, CuPy), are read where they lie.
+    [input]: one sample, or [..., input], whose other dimensions count samples: one of any stride, or up to seven with
+    one stride from each sample to the next. NumPy arrays, and what speaks DLPack from the CPU's memory or from an
+    NVIDIA GPU (PyTorch, JAX, CuPy), are read where they lie.
 out : array, optional
-    Where the result goes: of the same dtype, in the same place, [output] or [sample, output]; a dict by output port
-    where there are several. It may be `x` itself, and may not overlap it otherwise.
+    Where the result goes: of the same dtype, in the same place, [output] or [..., output] with the other dimensions of
+    `x`; a dict by output port where there are several. It may be `x` itself, and may not overlap it otherwise.
 threads : int
     Of the CPU; 0 for all that this process may use. The bits do not depend on it.
 

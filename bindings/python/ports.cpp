@@ -33,8 +33,22 @@ const NumPy& numpy() {
 
 }  // namespace
 
-nb::object new_array(Precision precision, int dimensions, std::size_t rows, std::size_t columns) {
-  const nb::object shape = dimensions == 1 ? nb::object(nb::int_(columns)) : nb::object(nb::make_tuple(rows, columns));
+nb::object shape_of(std::span<const std::size_t> leading, std::initializer_list<std::size_t> rest) {
+  const nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(leading.size() + rest.size())));
+  if (!shape.is_valid()) throw nb::python_error();
+  Py_ssize_t place = 0;
+  for (const auto& numbers : {leading, std::span<const std::size_t>(rest)}) {
+    for (const std::size_t number : numbers) {
+      PyObject* const length = PyLong_FromSize_t(number);
+      if (length == nullptr) throw nb::python_error();
+      PyTuple_SET_ITEM(shape.ptr(), place++, length);
+    }
+  }
+  return shape;
+}
+
+nb::object new_array(Precision precision, std::span<const std::size_t> leading, std::size_t columns) {
+  const nb::object shape = leading.empty() ? nb::object(nb::int_(columns)) : shape_of(leading, {columns});
   std::array<PyObject*, 3> arguments{nullptr, shape.ptr(), numpy().types[precision == Precision::f32 ? 0 : 1]};
   PyObject* array =
       PyObject_Vectorcall(numpy().empty, arguments.data() + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
@@ -111,8 +125,7 @@ PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, cons
       refuse_shape(one.c_str(), object, std::to_string(port.features.size()) + " features in the last dimension");
     }
     const ArrayView& first = like ? *like : *arrays.views.front();
-    if (view.precision() != first.precision() || view.dimensions() != first.dimensions() ||
-        view.rows() != first.rows()) {
+    if (view.precision() != first.precision() || !view.has_samples_of(first)) {
       refuse_shape(
           one.c_str(), object,
           like ? "the dtype and the number of samples of x" : "the dtype and the number of samples of the other ports");
@@ -131,11 +144,8 @@ void require_room(const ArrayView& to, nb::handle object, const ArrayView& in, s
          "the dtype of x, which is " + std::string(in.precision() == Precision::f32 ? "float32" : "float64"),
          {}});
   }
-  if (to.dimensions() != in.dimensions() || to.rows() != in.rows() || to.columns() != outputs) {
-    const std::string width = std::to_string(outputs);
-    refuse_shape(
-        name, object,
-        "shape " + (in.dimensions() == 1 ? "(" + width + ",)" : "(" + std::to_string(in.rows()) + ", " + width + ")"));
+  if (!to.has_samples_of(in) || to.columns() != outputs) {
+    refuse_shape(name, object, "shape " + nb::cast<std::string>(nb::repr(shape_of(in.leading(), {outputs}))));
   }
   if (to.overlaps(in) && !to.same_memory(in)) {
     throw Error(ErrorKind::invalid_argument,
@@ -151,7 +161,7 @@ PortResults take_results(std::span<const ArrayView* const> in, const std::vector
     const std::string name = one ? "out" : "out[\"" + port.name + "\"]";
     const std::size_t width = port.features.size();
     results.objects.push_back(!out.is_none()  ? (one ? nb::borrow(out) : entry(out, port.name, "out"))
-                              : !first.cuda() ? new_array(first.precision(), first.dimensions(), first.rows(), width)
+                              : !first.cuda() ? new_array(first.precision(), first.leading(), width)
                                               : new_device_array(first, width));
     const nb::object& object = results.objects.back();
     results.views.push_back(

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,10 @@
 
 namespace lockstep::python {
 
-nanobind::object new_array(Precision precision, int dimensions, std::size_t rows, std::size_t columns);
+// Of NumPy: [leading ...][columns].
+nanobind::object new_array(Precision precision, std::span<const std::size_t> leading, std::size_t columns);
+// A tuple of these numbers and more behind them.
+nanobind::object shape_of(std::span<const std::size_t> leading, std::initializer_list<std::size_t> rest);
 bool is_numpy(nanobind::handle object);
 nanobind::handle numpy_float64();  // its dtype
 

@@ -35,8 +35,9 @@ nn::Model model_to_start_from(const TrainingFile& file, const NetSection& net, s
   // Beside other nets it is theirs.
   if (file.data.normalisation != Normalisation::none && file.nets.size() == 1) {
     throw Error(ErrorKind::invalid_argument,
-                {file.data.where + ".normalise", "a normalisation beside a model to start from, which has its own",
-                 "none", "remove this key"});
+                {file.data.where + ".normalise",
+                 "a normalisation beside a model to start from, which keeps the scaling that it has, or none", "none",
+                 "remove this key"});
   }
   nn::Model model;
   if (nn::is_stack(before)) {
