@@ -135,6 +135,8 @@ constexpr std::string_view kHostProducts =
 #endif
 #define @QUOTIENT32(a, b) ((a) / (b))
 #define @QUOTIENT64(a, b) ((a) / (b))
+#define @ROOT32(x) sqrtf(x)
+#define @ROOT64(x) sqrt(x)
 )";
 
 constexpr std::size_t kTile = 16;  // samples of a batch that a C header's functions take together
@@ -171,6 +173,8 @@ constexpr std::string_view kCudaProducts = R"(#if defined(__CUDA_ARCH__)
 #define @PRODUCT64(a, b) __dmul_rn(a, b)
 #define @QUOTIENT32(a, b) __fdiv_rn(a, b)
 #define @QUOTIENT64(a, b) __ddiv_rn(a, b)
+#define @ROOT32(x) __fsqrt_rn(x)
+#define @ROOT64(x) __dsqrt_rn(x)
 #define @UNROLL _Pragma("unroll")
 #else
 #define @UNROLL
@@ -266,7 +270,8 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
       " *\n * Only additions, products, divisions, comparisons and fma, each rounded once: the same bits as Lockstep "
       "gives, on\n"
       " * every machine. ";
-  text += cuda ? "Compile without -ftz=true and -use_fast_math, which round denormal numbers away.\n"
+  text += cuda ? "Compile without -ftz=true and -use_fast_math, which round denormal numbers\n * away: @check in a "
+                 "kernel tells.\n"
                : "Compile with -O2 and, where the processor has it, fused multiply-add (-march=native,\n"
                  " * or -mfma): without it fma is a slow function of the C library, with the same result.\n";
   if (!cuda) {

@@ -388,6 +388,44 @@ TEST(ExportedHeader, its_own_check_notices_one_wrong_weight) {
   EXPECT_NE(folder.run("./wrong"), 0);
 }
 
+#if defined(__x86_64__)
+TEST(ExportedHeader, its_own_check_notices_denormal_numbers_that_are_flushed) {
+  const Folder folder;
+  const Model model = Model::from_mlp(mlp::random_mlp({3, 5, 2}, {ActivationKind::tanh, 0}, 1));
+  const auto expect_noticed = [&](HeaderLanguage language, const std::string& compiler) {
+    const std::string text = "#include <xmmintrin.h>\n" + export_header(model, {.language = language}).text;
+    folder.write("flush.c", text +
+                                "int main(int count, char** arguments) {\n  (void)arguments;\n"
+                                "  if (count > 1) _mm_setcsr(_mm_getcsr() | 0x8040);\n  return closure_check();\n}\n");
+    ASSERT_EQ(folder.run(compiler + " flush.c -o flush -lm"), 0) << folder.messages();
+    EXPECT_EQ(folder.run("./flush"), 0);
+    EXPECT_EQ(folder.run("./flush away; test $? -eq 3"), 0);
+  };
+  expect_noticed(HeaderLanguage::c, kStrictC);
+  expect_noticed(HeaderLanguage::cuda, LOCKSTEP_TEST_CXX " -x c++ -std=c++20 -O2");
+}
+#endif
+
+#ifdef LOCKSTEP_TEST_NVCC
+TEST(ExportedHeader, its_own_check_runs_in_a_kernel) {
+  const Folder folder;
+  const Model model = Model::from_mlp(mlp::random_mlp({3, 5, 2}, {ActivationKind::tanh, 0}, 1));
+  folder.write("closure.cuh", export_header(model, {.language = HeaderLanguage::cuda}).text);
+  folder.write(
+      "kernel.cu",
+      std::string("#include \"closure.cuh\"\n__global__ void check(int* result) { *result = closure_check(); }\n"));
+  const auto products = [&](const std::string& flags) {
+    EXPECT_EQ(
+        folder.run(LOCKSTEP_TEST_NVCC " -ptx -arch=sm_90 -Werror all-warnings " + flags + " kernel.cu -o kernel.ptx"),
+        0)
+        << folder.messages();
+    return folder.run("grep -q 'mul.rn.ftz.f32' kernel.ptx") == 0;
+  };
+  EXPECT_FALSE(products(""));
+  EXPECT_TRUE(products("-use_fast_math"));  // of the probe too, which is 0 then
+}
+#endif
+
 // As a compiler that mistakes the loops over samples, in one lane of a tile or in what is left of it, or the threads of
 // a group: where evaluations of one sample are right.
 TEST(ExportedHeader, its_own_check_notices_samples_that_differ_in_a_batch_alone) {

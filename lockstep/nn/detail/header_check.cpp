@@ -55,15 +55,17 @@ constexpr std::string_view kFiniteBits = R"(
 )";
 
 constexpr std::string_view kCheck = R"(
-/* 0 when this compiler and machine keep the net's bits, of a sample alone and of samples together; else 1 (float
- * differs), 2 (double differs) or 3. */
+/* 0 when this compiler and machine keep the net's bits, of a sample alone and of samples together, and denormal
+ * numbers; else 1 (float differs), 2 (double differs) or 3. */
 @CALL int $check({WEIGHT_ARGUMENT}) {
   static const double in[@INPUTS] = {IN};
   static const float expected_f32[@OUTPUTS] = {OUT32}; /* 0 for what is not finite */
   static const double expected_f64[@OUTPUTS] = {OUT64};
   float x[@INPUTS], y[@OUTPUTS];
   double u[@INPUTS], v[@OUTPUTS];
-  int i, result = 0;
+  volatile float small32 = 1e-40f;
+  volatile double small64 = 1e-310;
+  int i, result = (@PRODUCT32(small32, 0.5f) == 0 ? 1 : 0) | (@PRODUCT64(small64, 0.5) == 0 ? 2 : 0);
   for (i = 0; i < @INPUTS; ++i) x[i] = (float)(u[i] = in[i]);
   $evaluate{S32}({WEIGHT_PASS}{ALONE32});
   $evaluate{S64}({WEIGHT_PASS}{ALONE64});

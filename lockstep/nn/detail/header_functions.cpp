@@ -12,7 +12,7 @@ constexpr std::string_view kOperations = R"(
 @CALL {T} $abs~({T} x) { return {C}fabs{F}(x); }
 @CALL {T} $copysign~({T} x, {T} sign) { return {C}copysign{F}(x, sign); }
 @CALL {T} $fma~({T} a, {T} b, {T} c) { return {C}fma{F}(a, b, c); }
-@CALL {T} $sqrt~({T} x) { return {C}sqrt{F}(x); }
+@CALL {T} $sqrt~({T} x) { return @ROOT{W}(x); }
 @CALL {T} $round_down~({T} x) { return {C}floor{F}(x); }
 @CALL {T} $round_to_even~({T} x) { return {C}rint{F}(x); }
 @CALL {T} $mul~({T} a, {T} b) { return @PRODUCT{W}(a, b); }
