@@ -125,8 +125,7 @@ Scale scale_of(const ode::ResultFile& file, const SweepAxis& axis, const std::ve
   scale.sorted = values;
   if (axis.kind == SweepAxis::Kind::parameter) scale.parameter = axis.name;
   std::ranges::sort(scale.sorted);
-  const auto repeated = std::ranges::unique(scale.sorted);
-  scale.sorted.erase(repeated.begin(), repeated.end());
+  scale.sorted.erase(std::unique(scale.sorted.begin(), scale.sorted.end()), scale.sorted.end());
   scale.spacing = spacing_of(scale.sorted);
   const std::vector<std::string> units = component_units(file);
   const bool has_unit = axis.kind == SweepAxis::Kind::initial_value && !units.empty();
