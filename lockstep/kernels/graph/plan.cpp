@@ -118,7 +118,7 @@ std::size_t useful_threads(const Program<T>& program, std::size_t rows) {
 }  // namespace
 
 template <class T>
-std::string graph::description_of(const Program<T>& program) {
+[[gnu::cold]] std::string graph::description_of(const Program<T>& program) {
   std::size_t packed = 0;
   for (const auto& layer : program.layers) packed += layer->weights.size();
   return std::string(to_string(program.target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " graph, " +

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
@@ -139,16 +143,28 @@ void Plan<T>::evaluate_tile(const TileView<T>& tile, std::byte* workspace) const
   packed_->kernels->evaluate_tile(*packed_, tile, reinterpret_cast<T*>(workspace));
 }
 
+namespace {
+
+// Text is much code: one function for both precisions, and compiled to be small.
+[[gnu::cold]] std::string describe(std::string text, std::span<const std::size_t> widths, std::size_t strip,
+                                   std::size_t block, std::size_t most_rows, std::size_t bytes) {
+  for (std::size_t i = 0; i < widths.size(); ++i) text += (i == 0 ? " " : "-") + std::to_string(widths[i]);
+  text += ": strips of " + std::to_string(strip) + " lanes, blocks of up to " + std::to_string(block) + " outputs";
+  if (most_rows > 0) text += ", up to " + std::to_string(most_rows) + " samples by rows";
+  return text + ", " + std::to_string(bytes) + " bytes packed";
+}
+
+}  // namespace
+
 template <class T>
 std::string Plan<T>::description() const {
   const mlp::Kernels<T>& kernels = *packed_->kernels;
-  std::string text = std::string(to_string(packed_->target)) + " " + std::string(to_string(kPrecisionOf<T>)) + " mlp " +
-                     std::to_string(packed_->inputs());
-  for (const auto& layer : packed_->layers) text += "-" + std::to_string(layer.outputs);
-  text += ": strips of " + std::to_string(kernels.strip()) + " lanes, blocks of up to " +
-          std::to_string(kernels.tile_outputs) + " outputs";
-  if (packed_->most_rows > 0) text += ", up to " + std::to_string(packed_->most_rows) + " samples by rows";
-  return text + ", " + std::to_string(packed_->weights.size() * sizeof(T)) + " bytes packed";
+  std::vector<std::size_t> widths{packed_->inputs()};
+  for (const auto& layer : packed_->layers) widths.push_back(layer.outputs);
+  std::string name(to_string(packed_->target));
+  name.append(" ").append(to_string(kPrecisionOf<T>)).append(" mlp");
+  return describe(std::move(name), widths, kernels.strip(), kernels.tile_outputs, packed_->most_rows,
+                  packed_->weights.size() * sizeof(T));
 }
 
 template class Plan<float>;

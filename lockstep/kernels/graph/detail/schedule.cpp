@@ -297,7 +297,7 @@ class Scheduling {
     for (const auto& [port, row, base] : made_.stores) note(base, row, graph_.outputs[port].width, made_.steps.size());
   }
 
-  void summarise() {
+  [[gnu::cold]] void summarise() {
     std::vector<std::string> parts;
     const auto count = [](std::size_t number, const char* what) {
       return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
