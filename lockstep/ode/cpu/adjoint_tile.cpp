@@ -26,6 +26,20 @@ AlignedBuffer<Element> copy_of(const Element* from, std::size_t count) {
   return to;
 }
 
+template <class Number>
+void spread_row(const Number* kept, std::size_t lanes, Number* to) {
+  std::copy_n(kept, lanes, to);
+  std::fill_n(to + lanes, kTileLanes - lanes, kept[lanes - 1]);
+}
+
+// A lane's numbers in so many rows of `width`.
+template <class T>
+bool is_finite(const T* rows, std::size_t count, std::size_t width, int lane) {
+  T sum = 0;
+  for (std::size_t row = 0; row < count; ++row) sum += rows[row * width + static_cast<std::size_t>(lane)] * 0;
+  return sum == 0;
+}
+
 }  // namespace
 
 // Records one by one at first; what is left over of larger pieces is never touched.
@@ -150,8 +164,7 @@ void AdjointTile<T>::widen_rows(int lanes) {
 template <class T>
 const double* AdjointTile<T>::spread_times(const double* kept) {
   if (kept_lanes_ == kTileLanes) return kept;
-  std::copy_n(kept, kept_lanes_, spread_times_);
-  std::fill_n(spread_times_ + kept_lanes_, kTileLanes - kept_lanes_, kept[kept_lanes_ - 1]);
+  spread_row(kept, kept_lanes_, spread_times_);
   return spread_times_;
 }
 
@@ -159,11 +172,8 @@ const double* AdjointTile<T>::spread_times(const double* kept) {
 template <class T>
 const T* AdjointTile<T>::spread(const T* kept) {
   if (kept_lanes_ == kTileLanes) return kept;
-  T* to = spread_.data();
-  for (; to < spread_.data() + spread_.size(); to += kTileLanes, kept += kept_lanes_) {
-    std::copy_n(kept, kept_lanes_, to);
-    std::fill_n(to + kept_lanes_, kTileLanes - kept_lanes_, kept[kept_lanes_ - 1]);
-  }
+  for (std::size_t at = 0; at < spread_.size(); at += kTileLanes, kept += kept_lanes_)
+    spread_row(kept, kept_lanes_, spread_.data() + at);
   return spread_.data();
 }
 
@@ -277,24 +287,25 @@ void AdjointTile<T>::end_lane(int lane, Status status) {
   const std::int64_t evaluations = context_.start_evaluations + attempts_ * context_.evaluations();
   outcome_[lane] = {status, static_cast<std::int32_t>(attempts_ - record.rejected), record.rejected,
                     static_cast<std::int32_t>(evaluations + record.extra_evaluations), tile_.t[lane]};
-  if (((dead_ends_ >> lane) & 1) == 0) {
-    for (std::size_t place = static_cast<std::size_t>(lane); place < n * kTileLanes; place += kTileLanes)
-      end_state_[place] = tile_.y[place];
-  }
+  if (((dead_ends_ >> lane) & 1) == 0) keep_end_state(lane, tile_.y.data());
   open_ &= ~(LaneMask{1} << lane);
+}
+
+// From rows [component][lane].
+template <class T>
+void AdjointTile<T>::keep_end_state(int lane, const T* rows) {
+  for (std::size_t place = static_cast<std::size_t>(lane); place < end_state_.size(); place += kTileLanes)
+    end_state_[place] = rows[place];
 }
 
 // The step in which an event ended the lane is the last one kept; du/dt there, from its stages.
 template <class T>
 void AdjointTile<T>::keep_event_end(int lane) {
-  const std::size_t n = context_.components(), column = static_cast<std::size_t>(lane);
   end_lane(lane, Status::terminated);
   outcome_[lane].end_time = saver_.event_time(lane);
   const double theta = saver_.event_theta(lane);
   event_ends_[lane] = {.step = steps_.size() - 1, .theta = theta, .rate = rate_within(lane, theta)};
-  for (std::size_t c = 0; c < n; ++c) {
-    end_state_[c * kTileLanes + column] = saver_.event_states()[c * kTileLanes + column];
-  }
+  keep_end_state(lane, saver_.event_states());
 }
 
 template <class T>
@@ -328,21 +339,19 @@ void AdjointTile<T>::run_own_steps() {
     tile_.accepted &= open_;
     tile_.save_due &= open_;
     const LaneMask terminated = saver_.save_step();
-    const LaneMask accepted = tile_.accepted;
+    const LaneMask accepted = tile_.accepted, lost = without_derivative(accepted);
     if (accepted != 0)
-      keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()));
+      keep_step(record, accepted, recorder_->stages() + 1 > static_cast<std::size_t>(context_.stages()), lost);
     for (LaneMask bits = terminated; bits != 0; bits &= bits - 1) keep_event_end(__builtin_ctz(bits));
     recorder_->point_at(nullptr);
     const LaneMask cut = saver_.cut(), piled_up = saver_.piled_up();
-    const LaneMask dead_ends = without_derivative(accepted & ~terminated);
-    for (LaneMask bits = dead_ends; bits != 0; bits &= bits - 1) {
+    for (LaneMask bits = lost & ~terminated; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
-      for (std::size_t place = static_cast<std::size_t>(lane); place < end_state_.size(); place += kTileLanes)
-        end_state_[place] = tile_.y1[place];
+      keep_end_state(lane, tile_.y1.data());
       stands_at_[lane] = tile_.t[lane];
     }
-    dead_ends_ |= dead_ends;
-    stay_before_last_states(dead_ends);
+    dead_ends_ |= lost & ~terminated;
+    stay_before_last_states(lost & ~terminated);
     kernels.advance(tile_, context_.step.settings, accepted & ~terminated & ~cut);
     const LaneMask over = terminated | (cut == 0 ? 0 : reset_lanes());
     const LaneMask rejected = open_ & ~accepted;
@@ -397,15 +406,13 @@ LaneMask AdjointTile<T>::stay_before_dead_ends(LaneMask renewed) {
   LaneMask failing = 0;
   for (LaneMask bits = renewed; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    T sum = 0;
-    for (std::size_t c = 0; c < n; ++c) sum += at(tile_.stage(0), lane, c) * 0;
-    if (sum == 0) continue;
+    if (is_finite(tile_.stage(0), n, kTileLanes, lane)) continue;
     failing |= LaneMask{1} << lane;
     stands_at_[lane] = steps_.back().t_last[lane];
     const auto last = static_cast<std::size_t>(context_.stages()) - 2;
     const T* y1 = segment_[segment_count_ - 1].arguments.data() + last * n * kept_lanes_ + lane;
+    keep_end_state(lane, tile_.y.data());
     for (std::size_t place = static_cast<std::size_t>(lane); place < n * kTileLanes; place += kTileLanes) {
-      end_state_[place] = tile_.y[place];
       tile_.y[place] = *y1;
       y1 += kept_lanes_;
     }
@@ -451,7 +458,7 @@ void AdjointTile<T>::run_common_steps(std::span<const AcceptedStep> steps, std::
   for (std::size_t lane = 0; lane < ends.size(); ++lane) {
     outcome_[lane] = ends[lane];
     if (ends[lane].status != Status::terminated && (((broken_starts_ | dead_ends_) >> lane) & 1) == 0) {
-      for (std::size_t at = lane; at < n * kTileLanes; at += kTileLanes) end_state_[at] = tile_.y[at];
+      keep_end_state(static_cast<int>(lane), tile_.y.data());
     }
     for (std::size_t i = lanes_[lane].saved * n; i < context_.save_points() * n; ++i) {
       lanes_[lane].state[i] = std::numeric_limits<T>::quiet_NaN();
@@ -498,7 +505,7 @@ void AdjointTile<T>::add_checkpoint() {
 }
 
 template <class T>
-void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated) {
+void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated, LaneMask lost) {
   TileStep& step = steps_.add();
   std::copy_n(tile_.t, kept_lanes_, step.t);
   for (LaneMask bits = dead_ends_ & ~accepted; bits != 0; bits &= bits - 1) {
@@ -523,7 +530,7 @@ void AdjointTile<T>::keep_step(StageRecord<T>& record, LaneMask accepted, bool i
   step.renewed = step.reset = 0;
   step.accepted = accepted;
   step.interpolated = interpolated;
-  keep_accepted(record, accepted);
+  keep_accepted(record, accepted, lost);
   ++segment_count_;
 }
 
@@ -554,9 +561,7 @@ LaneMask AdjointTile<T>::without_derivative(LaneMask accepted) {
   LaneMask found = 0;
   for (LaneMask bits = accepted; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    T sum = 0;
-    for (std::size_t c = 0; c < context_.components(); ++c) sum += at(k, lane, c) * 0;
-    if (sum != 0) found |= LaneMask{1} << lane;
+    if (!is_finite(k, context_.components(), kTileLanes, lane)) found |= LaneMask{1} << lane;
   }
   return found;
 }
@@ -584,11 +589,11 @@ void AdjointTile<T>::stay_before_last_states(LaneMask lanes) {
 
 // What other lanes tried and gave up must not reach the way back, where even zero times infinity counts.
 template <class T>
-void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
+void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted, LaneMask lost) {
   const std::size_t n = context_.components();
   record.usable = !record.recorded.empty();
   if (directional_) keep_rows(tile_.stage(1), solved_stages() * n, kept_lanes_, record.slopes.data());
-  forget_last_stages(record, without_derivative(accepted));
+  forget_last_stages(record, lost);
   const LaneMask left = ~accepted & (~LaneMask{0} >> (kTileLanes - tile_.lanes));
   if (accepted == ~LaneMask{0}) return;
   // The stages that only the interpolant needs are not seen by the error.
@@ -596,11 +601,7 @@ void AdjointTile<T>::keep_accepted(StageRecord<T>& record, LaneMask accepted) {
              more = std::max(first, recorder_->stages() + 1) - first;
   for (LaneMask bits = left; bits != 0 && record.usable; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    const auto finite = [&](const T* rows, std::size_t width) {
-      T sum = 0;
-      for (std::size_t row = 0; row < more * n; ++row) sum += rows[row * width + static_cast<std::size_t>(lane)] * 0;
-      return sum == 0;
-    };
+    const auto finite = [&](const T* rows, std::size_t width) { return is_finite(rows, more * n, width, lane); };
     record.usable = tile_.error_squared[lane] <= std::numeric_limits<double>::max() &&
                     (more == 0 || (finite(record.arguments.data() + (first - 1) * n * kept_lanes_, kept_lanes_) &&
                                    finite(tile_.stage(first), kTileLanes)));
@@ -648,12 +649,13 @@ void AdjointTile<T>::replay(std::size_t index, StageRecord<T>* record) {
   std::copy_n(step.t_last, kept_lanes_, tile_.t_last);
   record_into(record);
   context_.step.kernels.attempt(tile_, context_.step.settings);
+  const LaneMask lost = without_derivative(step.accepted);
   if (record != nullptr) {
     if (step.interpolated) context_.step.kernels.complete_interpolant(tile_, context_.step.settings);
-    keep_accepted(*record, step.accepted);
+    keep_accepted(*record, step.accepted, lost);
   }
   recorder_->point_at(nullptr);
-  stay_before_last_states(without_derivative(step.accepted));
+  stay_before_last_states(lost);
   context_.step.kernels.advance(tile_, context_.step.settings, step.accepted);
   if (step.renewed == 0) return;
   std::copy_n(step.t_behind, kept_lanes_, tile_.t_stage);

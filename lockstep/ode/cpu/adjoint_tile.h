@@ -109,7 +109,8 @@ class AdjointTile {
   LaneMask stay_before_dead_ends(LaneMask renewed);
   double stands_at(int lane) const { return ((dead_ends_ >> lane) & 1) != 0 ? stands_at_[lane] : tile_.t[lane]; }
   bool starts_nowhere() const { return broken_starts_ == ~LaneMask{0}; }
-  void keep_accepted(StageRecord<T>& record, LaneMask accepted);
+  void keep_accepted(StageRecord<T>& record, LaneMask accepted, LaneMask lost);
+  void keep_end_state(int lane, const T* rows);
   LaneMask without_derivative(LaneMask accepted);
   void forget_last_stages(StageRecord<T>& record, LaneMask lanes);
   void stay_before_last_states(LaneMask lanes);
@@ -120,7 +121,8 @@ class AdjointTile {
   Landing pass(LaneMask advanced, LaneMask reset = 0);
   StageRecord<T>& next_record();
   void record_into(StageRecord<T>* record);
-  void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated);
+  // `lost`: without_derivative() of those accepted.
+  void keep_step(StageRecord<T>& record, LaneMask accepted, bool interpolated, LaneMask lost = 0);
   void add_checkpoint();
   void restore(std::size_t end);
   void replay(std::size_t step, StageRecord<T>* record);
