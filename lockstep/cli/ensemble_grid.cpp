@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "lockstep/cli/ensemble_files.h"
@@ -16,6 +17,16 @@ std::string grid_text(const GridShape& shape) {
   std::string text;
   for (const auto& [name, count] : shape) text += (text.empty() ? "" : " x ") + name + ' ' + count_text(count);
   return text;
+}
+
+GridShape stored_grid(const ode::ResultFile& file) {
+  const auto names = file.attribute(kGridAttribute), points = file.attribute(kGridPointsAttribute);
+  const auto* words = names ? std::get_if<std::vector<std::string>>(&*names) : nullptr;
+  const auto* counts = points ? std::get_if<std::vector<std::int64_t>>(&*points) : nullptr;
+  if (words == nullptr || counts == nullptr || words->size() != counts->size()) return {};
+  GridShape shape;
+  for (std::size_t i = 0; i < words->size(); ++i) shape.emplace_back((*words)[i], (*counts)[i]);
+  return shape;
 }
 
 Grid::Grid(const std::vector<GridAxis>& axes, const std::vector<std::string>& components,
@@ -67,11 +78,7 @@ ColumnNames Grid::without_axes(Kind kind, ColumnNames columns, const EnsembleVal
 
 std::vector<double> Grid::fill(Kind kind, std::vector<double> rows, std::size_t columns) const {
   if (!has(kind)) return rows;
-  if (rows.size() == columns) {
-    const std::vector<double> row = rows;
-    rows.reserve(columns * trajectories_);
-    for (std::size_t i = 1; i < trajectories_; ++i) rows.insert(rows.end(), row.begin(), row.end());
-  }
+  if (rows.size() == columns) rows = repeated(std::move(rows), trajectories_);
   std::size_t inner = trajectories_;  // consecutive trajectories of one value
   for (const Axis& axis : axes_) {
     inner /= axis.count;

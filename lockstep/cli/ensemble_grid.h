@@ -7,11 +7,16 @@
 #include <vector>
 
 #include "lockstep/cli/ensemble_values.h"
+#include "lockstep/ode/result_file.h"
 
 namespace lockstep::cli {
 
 using GridShape = std::vector<std::pair<std::string, std::size_t>>;  // name and number of values, the slowest first
 std::string grid_text(const GridShape& shape);                       // "alpha 21 x beta 31"
+
+// What a result file says of its ensemble's grid.
+inline constexpr const char *kGridAttribute = "grid", *kGridPointsAttribute = "grid_points";
+GridShape stored_grid(const ode::ResultFile& file);  // empty: none
 
 class Grid {
  public:

@@ -282,6 +282,13 @@ class Drawing {
 
 }  // namespace
 
+std::vector<double> repeated(std::vector<double> row, std::size_t times) {
+  const std::size_t width = row.size();
+  row.reserve(width * times);
+  for (std::size_t i = width; i < width * times; ++i) row.push_back(row[i - width]);
+  return row;
+}
+
 std::vector<std::filesystem::path> files_of(const EnsembleValues& values) {
   if (const auto* dataset = std::get_if<Values::Dataset>(&values.source)) return {dataset->file};
   if (const auto* table = std::get_if<Values::Table>(&values.source)) return {table->file};

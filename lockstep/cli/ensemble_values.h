@@ -115,6 +115,9 @@ struct EnsembleMatrix {
   std::size_t rows = 1;
 };
 
+// A row, so many times.
+std::vector<double> repeated(std::vector<double> row, std::size_t times);
+
 // The files that the values name.
 std::vector<std::filesystem::path> files_of(const EnsembleValues& values);
 

@@ -146,16 +146,8 @@ void draw_initial_states(const ProblemFile& file, const Sources& sources, const 
            "add initial_state = [1, 0, 0] to [ensemble]");
   }
   if (trajectories == 0) states.values.clear();
-  if (grid.has(Grid::Kind::component)) {
-    problem.initial_states = grid.fill(Grid::Kind::component, std::move(states.values), rhs.component_names.size());
-    return;
-  }
-  if (states.rows == 1 && trajectories > 1) {
-    const std::vector<double> row = states.values;
-    states.values.reserve(row.size() * trajectories);
-    for (std::size_t i = 1; i < trajectories; ++i) states.values.insert(states.values.end(), row.begin(), row.end());
-  }
-  problem.initial_states = std::move(states.values);
+  if (states.rows == 1 && trajectories > 1) states.values = repeated(std::move(states.values), trajectories);
+  problem.initial_states = grid.fill(Grid::Kind::component, std::move(states.values), rhs.component_names.size());
 }
 
 void draw_parameters(const ProblemFile& file, const Sources& sources, const NamedRhs& rhs, const Grid& grid,

@@ -140,8 +140,8 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
       names.push_back(name);
       points.push_back(static_cast<std::int64_t>(count));
     }
-    attributes.emplace_back("grid", std::move(names));
-    attributes.emplace_back("grid_points", std::move(points));
+    attributes.emplace_back(kGridAttribute, std::move(names));
+    attributes.emplace_back(kGridPointsAttribute, std::move(points));
   }
   if (file.rhs.model) {
     attributes.emplace_back("model", file.rhs.model->value.filename().string());

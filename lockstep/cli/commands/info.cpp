@@ -182,17 +182,6 @@ void print_parameters(const ode::ResultFile& file) {
   for (std::size_t i = 0; i < names.size(); ++i) line("  " + names[i], given_text(ranges[i], ""));
 }
 
-// "alpha 21 x beta 31"
-std::string grid_of(const ode::ResultFile& file) {
-  const auto names = file.attribute("grid"), points = file.attribute("grid_points");
-  const auto* words = names ? std::get_if<std::vector<std::string>>(&*names) : nullptr;
-  const auto* counts = points ? std::get_if<std::vector<std::int64_t>>(&*points) : nullptr;
-  if (words == nullptr || counts == nullptr || words->size() != counts->size()) return {};
-  GridShape shape;
-  for (std::size_t i = 0; i < words->size(); ++i) shape.emplace_back((*words)[i], (*counts)[i]);
-  return grid_text(shape);
-}
-
 // How often each reset struck: "434,509, 0 to 62 in a trajectory", and a line for each of several.
 void print_events(const ode::ResultFile& file) {
   if (!file.keeps_events()) return;
@@ -239,7 +228,7 @@ void print_result(const std::filesystem::path& path) {
   line("state", counted_text(file.trajectories(), "trajectory") + " x " + counted_text(file.save_points(), "time") +
                     " x " + counted_text(file.components(), "component") + ", " +
                     (file.precision() == Precision::f32 ? "float32" : "float64"));
-  line("grid", grid_of(file));
+  line("grid", grid_text(stored_grid(file)));
   std::string statuses;
   for (std::size_t i = 0; i < all.statuses.size(); ++i) {
     if (all.statuses[i] == 0) continue;
@@ -264,8 +253,8 @@ void print_result(const std::filesystem::path& path) {
   print_events(file);
   std::printf("\nprovenance\n");
   static constexpr std::array<std::string_view, 10> kShown{"title",
-                                                           "grid",
-                                                           "grid_points",
+                                                           kGridAttribute,
+                                                           kGridPointsAttribute,
                                                            "Conventions",
                                                            "lockstep_format",
                                                            "source",

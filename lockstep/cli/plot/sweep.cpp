@@ -104,7 +104,7 @@ const char* text_of(Reduction reduction) {
 struct Scale {
   std::vector<double> sorted;  // each once
   ValueSpacing spacing = ValueSpacing::even;
-  std::string label;
+  std::string name, unit;
   std::string parameter;  // its name, where it is one
 
   bool wants_logarithm(const FigureOptions& options) const {
@@ -129,7 +129,8 @@ Scale scale_of(const ode::ResultFile& file, const SweepAxis& axis, const std::ve
   scale.spacing = spacing_of(scale.sorted);
   const std::vector<std::string> units = component_units(file);
   const bool has_unit = axis.kind == SweepAxis::Kind::initial_value && !units.empty();
-  scale.label = with_unit(axis.text(), has_unit ? units[axis.column] : std::string());
+  scale.name = axis.text();
+  if (has_unit) scale.unit = units[axis.column];
   return scale;
 }
 
@@ -223,11 +224,7 @@ Figure over_one(const Picture& picture) {
   Figure figure;
   figure.size = stacked_size(picture.components.size());
   script += heading_of(picture, figure.size);
-  const std::size_t colon = scale.label.find(" (");
-  const std::string name = scale.label.substr(0, colon);
-  const std::string unit =
-      colon == std::string::npos ? "" : scale.label.substr(colon + 2, scale.label.size() - colon - 3);
-  const Stack stack{picture.components.size(), figure.size, left_pixels(axes), 60, along.label(name, unit)};
+  const Stack stack{picture.components.size(), figure.size, left_pixels(axes), 60, along.label(scale.name, scale.unit)};
   script += "set multiplot\nunset key\nset offsets graph 0.02, graph 0.02, graph 0.06, graph 0.06\n";
   const double low = limits != nullptr ? limits->low : scale.sorted.front();
   const double high = limits != nullptr ? limits->high : scale.sorted.back();
@@ -350,7 +347,8 @@ Figure over_two(const Picture& picture) {
     if (const AxisLimits* limits = limits_of(picture.options, scales[a].parameter)) {
       script += "set " + axis + "range [" + rounded_text(limits->low, 9) + ':' + rounded_text(limits->high, 9) + "]\n";
     }
-    script += "set " + axis + "label " + gnuplot_text(scales[a].label) + " textcolor rgb '#333333'\n";
+    script += "set " + axis + "label " + gnuplot_text(with_unit(scales[a].name, scales[a].unit)) +
+              " textcolor rgb '#333333'\n";
     if (map) {
       script += "set " + axis + "range [-0.5:" + std::to_string(scales[a].sorted.size() - 1) + ".5]\n" +
                 cell_ticks(axis, scales[a], most) + "unset grid\n";

@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 
+#include "lockstep/cli/ensemble_grid.h"
 #include "lockstep/cli/plot/sweep.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
@@ -56,12 +57,6 @@ bool differs(const SweepAxis& axis, const Differing& differ) {
   return axis.kind == SweepAxis::Kind::parameter ? differ.parameters[axis.column] : differ.initial_values[axis.column];
 }
 
-std::vector<std::string> grid_names(const ode::ResultFile& file) {
-  const auto value = file.attribute("grid");
-  const auto* names = value ? std::get_if<std::vector<std::string>>(&*value) : nullptr;
-  return names != nullptr ? *names : std::vector<std::string>{};
-}
-
 std::size_t count_values(const ode::ResultFile& file, const SweepAxis& axis) {
   const std::vector<double> values = sweep_values(file, axis);
   return std::set<double>(values.begin(), values.end()).size();
@@ -112,7 +107,7 @@ std::vector<SweepAxis> sweep_axes(const ode::ResultFile& file, const std::vector
     axes.push_back(*found);
   }
   if (!asked.empty()) return axes;
-  for (const std::string& name : grid_names(file)) {
+  for (const auto& [name, count] : stored_grid(file)) {
     const auto found = std::ranges::find(all, name, &SweepAxis::name);
     if (found != all.end() && differs(*found, differ) && axes.size() < 2) axes.push_back(*found);
   }
