@@ -43,10 +43,7 @@ lockstep_device_plan* lower(const lockstep::nn::Model& net, int device, lockstep
 template <class T>
 const DeviceNetPlan<T>& require_precision(const lockstep_device_plan& handle) {
   if (const auto* const plan = std::get_if<DeviceNetPlan<T>>(&handle.plan)) return *plan;
-  refuse("plan", sizeof(T) == 4 ? "a float64 plan" : "a float32 plan",
-         sizeof(T) == 4 ? "a float32 plan, for arrays of float" : "a float64 plan, for arrays of double",
-         std::string("compile one of that precision: in C lockstep_device_options.precision, in Fortran ") +
-             (sizeof(T) == 4 ? "precision=lockstep_float32" : "precision=lockstep_float64"));
+  refuse_precision(sizeof(T) == 4, "lockstep_device_options.precision");
 }
 
 template <class T>

@@ -22,10 +22,7 @@ using lockstep::MatrixView;
 template <class T>
 void require_precision(const lockstep_plan& plan) {
   if (std::holds_alternative<lockstep::nn::NetPlan<T>>(plan.plan)) return;
-  refuse("plan", plan.precision == LOCKSTEP_FLOAT32 ? "a float32 plan" : "a float64 plan",
-         sizeof(T) == 4 ? "a float32 plan, for arrays of float" : "a float64 plan, for arrays of double",
-         std::string("compile one of that precision: in C lockstep_compile_options.precision, in Fortran ") +
-             (sizeof(T) == 4 ? "precision=lockstep_float32" : "precision=lockstep_float64"));
+  refuse_precision(sizeof(T) == 4, "lockstep_compile_options.precision");
 }
 
 template <class T>

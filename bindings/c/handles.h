@@ -103,6 +103,14 @@ lockstep_status guarded(const Work& work) noexcept {
               {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
 }
 
+// A plan of the other precision than the arrays'; `key`: where C asks for a precision when it compiles one.
+[[noreturn]] inline void refuse_precision(bool wants_single, const char* key) {
+  refuse("plan", wants_single ? "a float64 plan" : "a float32 plan",
+         wants_single ? "a float32 plan, for arrays of float" : "a float64 plan, for arrays of double",
+         std::string("compile one of that precision: in C ") + key +
+             ", in Fortran precision=" + (wants_single ? "lockstep_float32" : "lockstep_float64"));
+}
+
 // Written although nothing reads it before the memory goes back.
 inline void wipe(volatile std::uint64_t& mark) { mark = 0; }
 
