@@ -36,6 +36,9 @@ class LaneCode {
   // Over the first `registers` registers of the rows, rounded up to whole steps of the program, `repeats` times over
   // each before the next. Rows hold kTileLanes numbers of the program's precision.
   template <class T>
+#if defined(__clang__)
+  __attribute__((no_sanitize("function")))  // of which Clang 17 and newer look for the type in front of the entry
+#endif
   void run(T* const* bases, std::size_t registers, std::size_t repeats = 1) const {
     reinterpret_cast<void (*)(T* const*, std::size_t, std::size_t)>(entry_)(
         bases, (registers + together_ - 1) / together_, repeats);
