@@ -78,11 +78,31 @@ void HeaderPlan::add_layer(const DenseLayer& from) {
   const std::size_t most = options.language == HeaderLanguage::cuda ? 8 : 16;
   HeaderLayer layer{.inputs = from.inputs, .outputs = from.outputs, .block = 4};
   while (layer.block < most && layer.block < from.outputs) layer.block *= 2;
-  if (!layers.empty()) {
-    const HeaderLayer& last = layers.back();
-    layer.first_weight = last.first_weight + last.padded() * (last.inputs + 1);
-  }
   layer.function = function_name(from.activation);
+  const std::size_t number = layers.size();
+  layer.weights_of = layer.functions_of = number;
+  const bool without_bias =
+      std::ranges::all_of(from.bias, [](double bias) { return bias == 0 && !std::signbit(bias); });
+  for (std::size_t i = 0; graph && i < number && layer.weights_of == number; ++i) {
+    const DenseLayer& earlier = mlp.layers[i];
+    if (earlier.inputs != from.inputs || earlier.weights != from.weights) continue;
+    if (earlier.bias != from.bias && !without_bias) continue;
+    layer.weights_of = layers[i].weights_of;
+    layer.starts_at_zero = without_bias;
+  }
+  if (layer.weights_of == number) {
+    layer.first_weight = weight_count;
+    weight_count += layer.padded() * (layer.inputs + 1);
+  } else {
+    layer.first_weight = layers[layer.weights_of].first_weight;
+  }
+  for (std::size_t i = 0; i < number && layer.functions_of == number; ++i) {
+    const HeaderLayer& earlier = layers[i];
+    if (earlier.weights_of == layer.weights_of && earlier.starts_at_zero == layer.starts_at_zero &&
+        earlier.function == layer.function) {
+      layer.functions_of = i;
+    }
+  }
   layers.push_back(layer);
   mlp.layers.push_back(from);
 }
@@ -213,6 +233,7 @@ std::vector<double> laid_out_weights(const HeaderPlan& plan) {
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     const HeaderLayer& layer = plan.layers[i];
     const DenseLayer& from = plan.mlp.layers[i];
+    if (layer.weights_of != i) continue;
     for (std::size_t first = 0; first < layer.outputs; first += layer.block) {
       for (std::size_t k = 0; k <= layer.inputs; ++k) {
         for (std::size_t j = first; j < first + layer.block; ++j) {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/kernels/mlp/testing/reference.h"
+#include "lockstep/nn/derivative_model.h"
 #include "lockstep/nn/export.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
@@ -42,6 +44,14 @@ std::vector<Model> nets() {
     models.push_back(load(folder + name + ".onnx"));
   }
 #endif
+  // Of a plain stack with scaling, few inputs or few outputs, and of a net with branches.
+  const Model stack = Model::from_mlp(mlp::random_mlp({3, 20, 20, 5}, {ActivationKind::tanh}, 7));
+  const Model narrowing = Model::from_mlp(mlp::random_mlp({6, 9, 2}, {ActivationKind::gelu}, 8));
+  for (const Derivative derivative : {Derivative::jvp, Derivative::vjp, Derivative::jacobian}) {
+    models.push_back(derivative_model(stack, derivative));
+    models.push_back(derivative_model(random_net(6), derivative));
+  }
+  models.push_back(derivative_model(narrowing, Derivative::jacobian));
   return models;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/derivative_flag.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/model_text.h"
@@ -23,7 +24,7 @@ struct CompileOptions {
   std::filesystem::path output;
   std::string target = "best";
   std::string precision = "f32";
-  std::optional<std::string> activations;
+  std::optional<std::string> activations, derivative;
   bool overwrite = false;
 };
 
@@ -31,6 +32,7 @@ constexpr const char* kCompileExamples = R"(
 Examples:
   lockstep compile net.onnx -o net.plan                  # for any machine, each at its best
   lockstep compile net.h5 --target avx2 --precision f64 -o net.plan
+  lockstep compile net.h5 --derivative jvp -o net_jvp.plan    # ports x, x_dot: y, y_dot = J x_dot
 
 A host loads the file by lockstep_plan_load (C, Fortran) or nn::read_plan (C++). The target `best` is chosen then: the best
 of the machine that loads the file. One that is named, which this machine may lack, is refused by machines without it. The
@@ -40,7 +42,11 @@ wrote it, and some later ones: keep the model.)";
 int compile_model(const CompileOptions& options) {
   refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
-  nn::PlanFile plan{load_model(options.model, options.activations),
+  nn::PlanFile plan{in_model_file(options.model,
+                                  [&] {
+                                    return with_derivative(load_model(options.model, options.activations),
+                                                           options.derivative);
+                                  }),
                     options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target(),
                     nn::PlanFor::any_machine};
   if (options.target != "best") {
@@ -79,6 +85,7 @@ void add_compile(CLI::App& app, Chosen& chosen) {
   command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
+  add_derivative(*command, options->derivative);
   command->add_option(
       "--activations", options->activations,
       "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/derivative_flag.h"
 #include "lockstep/cli/existing_output.h"
 #include "lockstep/cli/flag_checks.h"
 #include "lockstep/cli/model_text.h"
@@ -25,7 +26,7 @@ namespace {
 struct ExportCommand {
   std::filesystem::path model;
   std::optional<std::filesystem::path> c_header, cuda_header, onnx, weights;
-  std::optional<std::string> name, precision, activations;
+  std::optional<std::string> name, precision, activations, derivative;
   bool overwrite = false;
 };
 
@@ -34,12 +35,16 @@ Examples:
   lockstep export net.h5 --c-header closure.h         C99 and C++, weights inside
   lockstep export net.h5 --cuda-header closure.cuh    functions for the kernels of your own
   lockstep export net.h5 --c-header closure.h --weights closure.weights
+  lockstep export net.h5 --derivative jacobian --cuda-header closure_jacobian.cuh
   lockstep export net.h5 --onnx net.onnx              for ONNX Runtime, MATLAB, Netron, other frameworks
 
 A header's functions give the same bits as Lockstep, for float and for double, and closure_check() in it tells whether
 a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
 a pointer to the content of that file (raw numbers of this machine's byte order) as their first argument.
 docs/embedding.md shows how to call them.
+
+With --derivative the file holds, beside the net's outputs, J x_dot (jvp), J^T y_bar (vjp) or J by rows (jacobian), J the
+Jacobian of all outputs by all inputs, as ports of their own: of a net x -> y, jvp makes y and y_dot of x and x_dot.
 
 The ONNX file has opset 17, inputs and outputs [batch, features] called as the net's ports, normalisation inside. Its numbers
 are float32 where that holds every weight, else float64, or as --precision says. Names, units and training ranges lie in its
@@ -86,9 +91,13 @@ std::string ports_text(const std::vector<nn::Port>& ports) {
   return text;
 }
 
+nn::Model model_of(const ExportCommand& command) {
+  return with_derivative(load_model(command.model, command.activations), command.derivative);
+}
+
 void write_onnx(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
   in_model_file(command.model, [&] {
-    const nn::Model model = load_model(command.model, command.activations);
+    const nn::Model model = model_of(command);
     nn::OnnxOptions options;
     options.precision = nn::onnx_precision(model);
     if (command.precision) options.precision = *command.precision == "f32" ? Precision::f32 : Precision::f64;
@@ -107,7 +116,7 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
       .name = command.name.value_or(name_from(path)),
   };
   const nn::ExportedHeader header = in_model_file(
-      command.model, [&] { return nn::export_header(load_model(command.model, command.activations), options); });
+      command.model, [&] { return nn::export_header(model_of(command), options); });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
     std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(), count_text(header.weight_count).c_str(),
@@ -152,6 +161,7 @@ void add_export(CLI::App& app, Chosen& chosen) {
       ->check(file_name());
   command->add_option("--onnx", options->onnx, "file to write: ONNX, for other tools and frameworks")
       ->check(file_name());
+  add_derivative(*command, options->derivative);
   command->add_option("--precision", options->precision, "of an ONNX file's numbers: f32 or f64")
       ->check(one_of({"f32", "f64"}));
   command->add_option("--weights", options->weights, "write the weights to this file, not into the header")

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/graph/detail/derivative_rules.h"
 #include "lockstep/kernels/graph/testing/complex_reference.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 #include "lockstep/kernels/graph/testing/reference.h"
@@ -68,6 +69,44 @@ void expect_directions(const Graph& graph, const Vectors& x, const Vectors& v, c
   }
 }
 
+// Both ways, the Jacobian must have the columns that J times unit vectors is, and the outputs their bits.
+void expect_jacobian(const Graph& graph, const Vectors& x, double tolerance) {
+  const Vectors y = testing::reference<double>(graph, x);
+  std::size_t rows = 0, columns = 0;
+  for (const std::vector<double>& port : y) rows += port.size();
+  for (const std::vector<double>& port : x) columns += port.size();
+  const Vectors forward = testing::reference<double>(jacobian_along_inputs(graph), x);
+  const Vectors reverse = testing::reference<double>(jacobian_from_outputs(graph), x);
+  ASSERT_EQ(forward.size(), y.size() + 1);
+  ASSERT_EQ(reverse.size(), y.size() + 1);
+  for (std::size_t p = 0; p < y.size(); ++p) {
+    ASSERT_EQ(forward[p], y[p]);
+    ASSERT_EQ(reverse[p], y[p]);
+  }
+  ASSERT_EQ(forward.back().size(), rows * columns);
+  ASSERT_EQ(reverse.back().size(), rows * columns);
+  const Graph products = jvp_graph(graph);
+  std::size_t column = 0;
+  for (std::size_t port = 0; port < x.size(); ++port) {
+    for (std::size_t feature = 0; feature < x[port].size(); ++feature, ++column) {
+      Vectors unit = x;
+      for (std::vector<double>& numbers : unit) std::ranges::fill(numbers, 0.0);
+      unit[port][feature] = 1;
+      const Vectors product = testing::reference<double>(products, joined(x, unit));
+      std::size_t row = 0;
+      for (std::size_t p = 0; p < y.size(); ++p) {
+        double largest = 1;
+        for (const double number : product[y.size() + p]) largest = std::max(largest, std::abs(number));
+        for (const double expected : product[y.size() + p]) {
+          ASSERT_EQ(forward.back()[row * columns + column], expected) << row << ", " << column;
+          ASSERT_NEAR(reverse.back()[row * columns + column], expected, tolerance * largest) << row << ", " << column;
+          ++row;
+        }
+      }
+    }
+  }
+}
+
 // The outputs must keep their bits, J v must agree with complex steps and w J v with v J^T w. Each of the two sides is
 // a chain of at most some hundred rounded operations on numbers of size 1 to 10: 2^-53 x 100 x 10 = 1e-13, of the size
 // of the terms, which is what each is compared with.
@@ -106,6 +145,7 @@ void expect_derivatives(const Graph& graph, const Vectors& x, std::mt19937& rand
   double largest = 1;
   for (const double number : expected[0]) largest = std::max(largest, std::abs(number));
   expect_directions(graph, x, v, expected[0], kTolerance * largest);
+  if (y.size() < 10) expect_jacobian(graph, x, kTolerance);  // of more outputs it takes a while
 }
 
 // The tangent along the first port, of which J v is known, must itself have the derivatives of complex steps.

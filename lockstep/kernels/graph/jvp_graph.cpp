@@ -63,6 +63,33 @@ class Forward : DerivativeBuilder {
     return tangent;
   }
 
+  // Along every input.
+  Graph run_along_inputs() {
+    directions_are_constants_ = true;
+    std::vector<std::size_t> columns;
+    std::size_t height = 0;
+    for (const Port& port : graph_.outputs) height += port.width;
+    for (std::size_t port = 0; port < graph_.inputs.size(); ++port) {
+      for (std::size_t feature = 0; feature < graph_.inputs[port].width; ++feature) {
+        name_ = graph_.inputs[port].name;
+        dot_.assign(widths_.size(), kNone);
+        dot_[port] = unit(graph_.inputs[port].width, feature);
+        go_through_nodes();
+        for (const Port& made : graph_.outputs) {
+          name_ = made.name;
+          columns.push_back(dot_or_zero(made.value));
+        }
+      }
+    }
+    const std::size_t across = columns.size() / std::max<std::size_t>(graph_.outputs.size(), 1);
+    std::vector<std::size_t> by_rows;
+    for (std::size_t row = 0; row < height; ++row) {
+      for (std::size_t column = 0; column < across; ++column) by_rows.push_back(column * height + row);
+    }
+    const std::size_t all = add(Concatenate{}, std::move(columns));
+    return with_jacobian(add(Columns{std::move(by_rows)}, {all}));
+  }
+
   std::optional<Graph> run(const std::vector<Direction>& directions, std::size_t most_weights) {
     directions_are_constants_ = true;
     std::vector<std::size_t> made;
@@ -239,6 +266,7 @@ Graph jvp_graph(const Graph& graph, const std::vector<std::size_t>& moved) {
   for (const std::size_t port : moved) ports.push_back(graph.inputs[port]);
   return Forward(graph, ports).run(moved, Forward::Shown::directions);
 }
+Graph jacobian_along_inputs(const Graph& graph) { return Forward(graph, {}).run_along_inputs(); }
 std::optional<Graph> jvp_graph(const Graph& graph, const std::vector<Direction>& directions, std::size_t most_weights) {
   return Forward(graph, {}).run(directions, most_weights);
 }

@@ -16,6 +16,8 @@ class Reverse : DerivativeBuilder {
  public:
   Reverse(const Graph& graph, bool of_layers)
       : DerivativeBuilder(graph, graph.outputs, "_bar", of_layers), of_layers_(of_layers) {}
+  // Without ports of cotangents.
+  explicit Reverse(const Graph& graph) : DerivativeBuilder(graph, {}, "_bar"), of_layers_(false) {}
 
   // After run(), of a dense node's value: the node that sends its cotangent back, kNone where there is none.
   std::size_t transpose_of(std::size_t value) const { return transposes_[value]; }
@@ -23,22 +25,16 @@ class Reverse : DerivativeBuilder {
   Graph run() {
     const std::size_t ports = graph_.inputs.size();
     transposes_.assign(widths_.size(), kNone);
-    bar_.assign(widths_.size(), kNone);
-    selected_.assign(widths_.size(), {});
+    forget();
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) receive(graph_.outputs[i].value, ports + i);
-    for (std::size_t value = widths_.size(); value-- > ports;) {
-      if (!depends_[value]) continue;
-      name_ = node(value).name;
-      if (has_bar(value)) hand_on(value);
-    }
+    go_back_through_nodes();
     for (Port port : graph_.outputs) {
       port.value = number_[port.value];
       made_.outputs.push_back(std::move(port));
     }
     for (Port port : graph_.inputs) {
       name_ = port.name;
-      if (!has_bar(port.value)) bar_[port.value] = zeros(port.width);
-      port.value = bar_[port.value];
+      port.value = bar_or_zero(port.value);
       port.name += "_bar";
       made_.outputs.push_back(std::move(port));
     }
@@ -48,13 +44,48 @@ class Reverse : DerivativeBuilder {
     return std::move(made_);
   }
 
+  // From every output.
+  Graph run_from_outputs() {
+    cotangents_are_constants_ = true;
+    transposes_.assign(widths_.size(), kNone);
+    Inputs parts;
+    for (const Port& port : graph_.outputs) {
+      for (std::size_t feature = 0; feature < port.width; ++feature) {
+        name_ = port.name;
+        forget();
+        receive(port.value, unit(port.width, feature));
+        go_back_through_nodes();
+        for (const Port& read : graph_.inputs) {
+          name_ = read.name;
+          parts.push_back(bar_or_zero(read.value));
+        }
+      }
+    }
+    return with_jacobian(add(Concatenate{}, std::move(parts)));
+  }
+
  private:
+  void forget() {
+    bar_.assign(widths_.size(), kNone);
+    selected_.assign(widths_.size(), {});
+  }
+  void go_back_through_nodes() {
+    for (std::size_t value = widths_.size(); value-- > graph_.inputs.size();) {
+      if (!depends_[value]) continue;
+      name_ = node(value).name;
+      if (has_bar(value)) hand_on(value);
+    }
+  }
+  std::size_t bar_or_zero(std::size_t value) {
+    if (!has_bar(value)) bar_[value] = zeros(widths_[value]);
+    return bar_[value];
+  }
+
   void show_layer(std::size_t value) {
     name_ = node(value).name;
     const std::size_t read = node(value).inputs[0];
     made_.outputs.push_back({name_ + "_read", number_[read], widths_[read]});
-    if (!has_bar(value)) bar_[value] = zeros(widths_[value]);
-    made_.outputs.push_back({name_ + "_bar", bar_[value], widths_[value]});
+    made_.outputs.push_back({name_ + "_bar", bar_or_zero(value), widths_[value]});
   }
 
   using Inputs = std::vector<std::size_t>;
@@ -149,6 +180,8 @@ class Reverse : DerivativeBuilder {
 
   void of(std::size_t value, std::size_t bar, const Inputs& read, const Dense& dense) {
     if (!wants(read[0])) return;
+    const std::vector<double>* const given = cotangents_are_constants_ ? made_constants(bar) : nullptr;
+    if (given != nullptr) return receive(read[0], product_back(dense, *given));
     Dense transposed{dense.outputs, dense.inputs, std::vector<double>(dense.weights.size()),
                      std::vector<double>(dense.inputs)};
     for (std::size_t j = 0; j < dense.outputs; ++j) {
@@ -159,6 +192,14 @@ class Reverse : DerivativeBuilder {
     const std::size_t sent = add(std::move(transposed), {bar});
     transposes_[value] = made_.nodes.size() - 1;
     receive(read[0], sent);
+  }
+  std::size_t product_back(const Dense& dense, const std::vector<double>& bar) {
+    std::vector<double> made(dense.inputs);
+    for (std::size_t j = 0; j < dense.outputs; ++j) {
+      for (std::size_t k = 0; k < dense.inputs; ++k)
+        made[k] = std::fma(dense.weights[j * dense.inputs + k], bar[j], made[k]);
+    }
+    return add(Constant{std::move(made)}, {});
   }
   void of(std::size_t, std::size_t bar, const Inputs& read, const Concatenate&) {
     std::size_t offset = 0;
@@ -255,6 +296,7 @@ class Reverse : DerivativeBuilder {
   void of(std::size_t, std::size_t, const Inputs&, const Op&) {}
 
   bool of_layers_;
+  bool cotangents_are_constants_ = false;
   std::vector<std::size_t> bar_;         // of each value, kNone where nothing asked for it
   std::vector<std::vector<Selected>> selected_;  // of each value, not in bar_ yet
   std::vector<std::size_t> transposes_;  // of each value
@@ -263,6 +305,22 @@ class Reverse : DerivativeBuilder {
 }  // namespace
 
 Graph vjp_graph(const Graph& graph) { return Reverse(graph, false).run(); }
+Graph jacobian_from_outputs(const Graph& graph) { return Reverse(graph).run_from_outputs(); }
+Graph jacobian_graph(const Graph& graph, std::size_t most_weights) {
+  std::size_t inputs = 0, outputs = 0, weights = 0;
+  for (const Port& port : graph.inputs) inputs += port.width;
+  for (const Port& port : graph.outputs) outputs += port.width;
+  for (const Node& node : graph.nodes) {
+    if (const auto* dense = std::get_if<Dense>(&node.operation)) weights += dense->weights.size();
+  }
+  const std::size_t ways = std::min(inputs, outputs);
+  if (weights * ways > most_weights) {
+    throw Error(ErrorKind::unsupported,
+                {"jacobian", std::to_string(ways) + " times " + std::to_string(weights) + " weights",
+                 std::to_string(most_weights) + " in all", "multiply with it instead: jvp or vjp"});
+  }
+  return inputs <= outputs ? jacobian_along_inputs(graph) : jacobian_from_outputs(graph);
+}
 LayerVjp layer_vjp_graph(const Graph& graph) {
   Reverse reverse(graph, true);
   LayerVjp made{reverse.run(), {}};

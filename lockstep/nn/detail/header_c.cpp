@@ -11,7 +11,7 @@ constexpr std::string_view kLayer = R"(
   int first = 0, j, k;
 {FOUR_BLOCKS}  for (; first < {PADDED}; first += {BLOCK}, w += {BLOCK_WEIGHTS}) {
     {T} sum[{BLOCK}];
-    for (j = 0; j < {BLOCK}; ++j) sum[j] = ({T})w[j];
+    for (j = 0; j < {BLOCK}; ++j) sum[j] = {BIAS_W_J};
     for (k = 0; k < {INPUTS}; ++k) {
       for (j = 0; j < {BLOCK}; ++j) sum[j] = $fma~(({T})w[{BLOCK} * (k + 1) + j], x[k], sum[j]);
     }
@@ -25,10 +25,10 @@ constexpr std::string_view kLayer = R"(
       {T} sum0[@TILE], sum1[@TILE], sum2[@TILE], sum3[@TILE];
       {T} *to = y + (first + j) * @TILE;
       for (s = 0; s < @TILE; ++s) {
-        sum0[s] = ({T})w[j];
-        sum1[s] = ({T})w[j + 1];
-        sum2[s] = ({T})w[j + 2];
-        sum3[s] = ({T})w[j + 3];
+        sum0[s] = {BIAS0};
+        sum1[s] = {BIAS1};
+        sum2[s] = {BIAS2};
+        sum3[s] = {BIAS3};
       }
       for (k = 0; k < {INPUTS}; ++k) {
         const $weight *wk = w + {BLOCK} * (k + 1) + j;
@@ -56,10 +56,10 @@ constexpr std::string_view kFourBlocks =
     const $weight *v = w + {BLOCK_WEIGHTS}, *u = v + {BLOCK_WEIGHTS}, *t = u + {BLOCK_WEIGHTS};
     {T} sum0[{BLOCK}], sum1[{BLOCK}], sum2[{BLOCK}], sum3[{BLOCK}];
     for (j = 0; j < {BLOCK}; ++j) {
-      sum0[j] = ({T})w[j];
-      sum1[j] = ({T})v[j];
-      sum2[j] = ({T})u[j];
-      sum3[j] = ({T})t[j];
+      sum0[j] = {BIAS_W_J};
+      sum1[j] = {BIAS_V_J};
+      sum2[j] = {BIAS_U_J};
+      sum3[j] = {BIAS_T_J};
     }
     for (k = 0; k < {INPUTS}; ++k) {
       const int at = {BLOCK} * (k + 1);
@@ -145,24 +145,35 @@ std::string evaluation_text(const HeaderPlan& plan) {
 template <class T>
 std::string c_layer_text(const HeaderPlan& plan, std::size_t i) {
   const HeaderLayer& layer = plan.layers[i];
+  const std::string type = sizeof(T) == 4 ? "float" : "double";
   const auto apply = [&](const std::string& value) {
     return layer.function.empty() ? value : "$" + layer.function + "~(" + value + ")";
   };
+  const auto bias = [&](const std::string& weight) { return layer.starts_at_zero ? "0" : "(" + type + ")" + weight; };
   const TextValues sizes = {
-      {"T", sizeof(T) == 4 ? "float" : "double"}, {"INPUTS", std::to_string(layer.inputs)},
+      {"T", type}, {"INPUTS", std::to_string(layer.inputs)},
       {"OUTPUTS", std::to_string(layer.outputs)}, {"PADDED", std::to_string(layer.padded())},
       {"BLOCK", std::to_string(layer.block)},     {"BLOCK_WEIGHTS", std::to_string(layer.block * (layer.inputs + 1))}};
   const auto with = [&sizes](TextValues more) {
     more.insert(sizes.begin(), sizes.end());
     return more;
   };
-  const std::string four_blocks = fill(kFourBlocks, with({{"APPLY0", apply("sum0[j]")},
+  const std::string four_blocks = fill(kFourBlocks, with({{"BIAS_W_J", bias("w[j]")},
+                                                          {"BIAS_V_J", bias("v[j]")},
+                                                          {"BIAS_U_J", bias("u[j]")},
+                                                          {"BIAS_T_J", bias("t[j]")},
+                                                          {"APPLY0", apply("sum0[j]")},
                                                           {"APPLY1", apply("sum1[j]")},
                                                           {"APPLY2", apply("sum2[j]")},
                                                           {"APPLY3", apply("sum3[j]")}}));
   return fill(kLayer, with({{"N", std::to_string(i)},
                             {"FOUR_BLOCKS", layer.padded() >= 4 * layer.block ? four_blocks : ""},
                             {"WHAT", layer.function.empty() ? "" : ", " + layer.function},
+                            {"BIAS_W_J", bias("w[j]")},
+                            {"BIAS0", bias("w[j]")},
+                            {"BIAS1", bias("w[j + 1]")},
+                            {"BIAS2", bias("w[j + 2]")},
+                            {"BIAS3", bias("w[j + 3]")},
                             {"APPLY_SUM", apply("sum[j]")},
                             {"APPLY0", apply("sum0[s]")},
                             {"APPLY1", apply("sum1[s]")},

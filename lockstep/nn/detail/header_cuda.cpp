@@ -14,7 +14,7 @@ template <class T>
   const $block<{BLOCK}>* row = reinterpret_cast<const $block<{BLOCK}>*>(w);
   for (int first = 0; first < {PADDED}; first += {BLOCK}) {
     T sum[{BLOCK}];
-    $start(*row++, sum);
+    {START}(*row++, sum);
     for (int k = 0; k < {INPUTS}; ++k) $add(*row++, x[k], sum);
     @UNROLL
     for (int j = 0; j < {BLOCK}; ++j) y[first + j] = {APPLY_SUM_J};
@@ -29,7 +29,7 @@ template <class Group, class T>
       const int first = item / samples * {BLOCK}, s = item % samples;
       const $block<{BLOCK}>* row = reinterpret_cast<const $block<{BLOCK}>*>(w + first * {INPUTS_AND_BIAS});
       T sum[{BLOCK}];
-      $start(*row++, sum);
+      {START}(*row++, sum);
       for (int k = 0; k < {INPUTS}; ++k) $add(*row++, x[k * samples + s], sum);
       @UNROLL
       for (int j = 0; j < {BLOCK}; ++j) y[(first + j) * samples + s] = {APPLY_SUM_J};
@@ -38,7 +38,7 @@ template <class Group, class T>
     for (int item = rank; item < samples * {OUTPUTS}; item += size) {
       const int j = item % {OUTPUTS}, s = item / {OUTPUTS};
       const $weight* column = w + j / {BLOCK} * {BLOCK} * {INPUTS_AND_BIAS} + j % {BLOCK};
-      T sum = T(column[0]);
+      T sum = {BIAS};
       for (int k = 0; k < {INPUTS}; ++k) sum = $fma(T(column[(k + 1) * {BLOCK}]), x[k * samples + s], sum);
       y[j * samples + s] = {APPLY_SUM};
     }
@@ -56,6 +56,11 @@ template <int n, class T>
 @CALL void $start(const $block<n> bias, T (&sum)[n]) {
   @UNROLL
   for (int j = 0; j < n; ++j) sum[j] = T(bias.of[j]);
+}
+template <int n, class T>
+@CALL void $start_at_zero(const $block<n>, T (&sum)[n]) {
+  @UNROLL
+  for (int j = 0; j < n; ++j) sum[j] = 0;
 }
 template <int n, class T>
 @CALL void $add(const $block<n> w, T x, T (&sum)[n]) {
@@ -152,6 +157,8 @@ std::string cuda_layer_text(const HeaderPlan& plan, std::size_t i) {
                            {"PADDED", std::to_string(layer.padded())},
                            {"BLOCK", std::to_string(layer.block)},
                            {"WHAT", layer.function.empty() ? "" : ", " + layer.function},
+                           {"START", layer.starts_at_zero ? "$start_at_zero" : "$start"},
+                           {"BIAS", layer.starts_at_zero ? "0" : "T(column[0])"},
                            {"APPLY_SUM", apply("sum")},
                            {"APPLY_SUM_J", apply("sum[j]")}});
 }

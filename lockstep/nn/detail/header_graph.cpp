@@ -133,6 +133,7 @@ HeaderPlan graph_header_plan(const Model& model, const HeaderOptions& options) {
   plan.graph.emplace();
   const graph::Graph graph = to_graph(model);
   Builder(plan, graph).run();
+  share_node_functions(plan);
   for (const DenseLayer& layer : plan.mlp.layers) {
     plan.graph->has_angles = plan.graph->has_angles || layer.activation.kind == ActivationKind::sin;
   }

@@ -36,6 +36,10 @@ std::string weights_of(const HeaderPlan& plan, const HeaderStep& step) {
   return std::string(all) + " + " + number(plan.layers[step.layer].first_weight) + ", ";
 }
 
+std::string functions_of(const HeaderPlan& plan, const HeaderStep& step) {
+  return number(plan.layers[step.layer].functions_of);
+}
+
 std::string weight_argument(const HeaderPlan& plan, bool cuda) {
   if (plan.options.weights_in != WeightsIn::argument) return {};
   return cuda ? "const $weight* weights, " : "const $weight *weights, ";
@@ -73,9 +77,9 @@ std::string c_evaluation(const HeaderPlan& plan) {
   const auto call = [&](const char* samples, const char* ending) {
     return [&plan, samples, ending](const HeaderStep& step) {
       if (step.layer != HeaderStep::kNoLayer) {
-        return "$layer" + number(step.layer) + ending + "~(" + weights_of(plan, step);
+        return "$layer" + functions_of(plan, step) + ending + "~(" + weights_of(plan, step);
       }
-      return "$node" + number(step.node) + "~(" + samples + ", ";
+      return "$node" + number(step.function_of) + "~(" + samples + ", ";
     };
   };
   const auto all = [&](const auto& in, const auto& out) {
@@ -133,7 +137,9 @@ std::string c_evaluation(const HeaderPlan& plan) {
     tile = fill(kCTile, {{"T", type}, {"WEIGHT_ARGUMENT", weights}, {"TILE_CALLS", tile_calls}});
     call_tile = weights.empty() ? "    $tile~(v);\n" : "    $tile~(weights, v);\n";
   }
-  for (std::size_t i = 0; i < plan.layers.size(); ++i) text += c_layer_text<T>(plan, i);
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    if (plan.layers[i].functions_of == i) text += c_layer_text<T>(plan, i);
+  }
   text += fill(kC, {{"T", type},
                     {"TILE", tile},
                     {"WHAT", for_ports(graph.outputs,
@@ -201,14 +207,14 @@ std::string cuda_graph_text(const HeaderPlan& plan) {
   const auto row = [](std::size_t r) { return "v + " + number(r); };
   const auto group_row = [](std::size_t r) { return "scratch + " + number(r) + " * samples"; };
   const auto call = [&](const HeaderStep& step) {
-    if (step.layer != HeaderStep::kNoLayer) return "$layer" + number(step.layer) + "(" + weights_of(plan, step);
-    return "$node" + number(step.node) + "($alone(), 1, ";
+    if (step.layer != HeaderStep::kNoLayer) return "$layer" + functions_of(plan, step) + "(" + weights_of(plan, step);
+    return "$node" + number(step.function_of) + "($alone(), 1, ";
   };
   const auto group_call = [&](const HeaderStep& step) {
     if (step.layer != HeaderStep::kNoLayer) {
-      return "$group_layer" + number(step.layer) + "(group, " + weights_of(plan, step) + "samples, ";
+      return "$group_layer" + functions_of(plan, step) + "(group, " + weights_of(plan, step) + "samples, ";
     }
-    return "$node" + number(step.node) + "(group, samples, ";
+    return "$node" + number(step.function_of) + "(group, samples, ";
   };
   std::string ports =
       for_ports(
@@ -236,7 +242,9 @@ std::string cuda_graph_text(const HeaderPlan& plan) {
   const auto group_place = [](const HeaderPort& p) { return "scratch[" + number(p.row) + " * samples + item]"; };
   std::string text(cuda_blocks_text());
   text += replaced(node_functions_text<float>(plan), '~', "") + replaced(node_functions_text<double>(plan), '~', "");
-  for (std::size_t i = 0; i < plan.layers.size(); ++i) text += cuda_layer_text(plan, i);
+  for (std::size_t i = 0; i < plan.layers.size(); ++i) {
+    if (plan.layers[i].functions_of == i) text += cuda_layer_text(plan, i);
+  }
   text += fill(
       kCuda,
       {{"WEIGHT_ARGUMENT", weight_argument(plan, true)},

@@ -26,18 +26,24 @@ class NodeTexts {
   std::string run() {
     std::string nodes;
     for (const HeaderStep& step : plan_.graph->steps) {
-      if (step.layer != HeaderStep::kNoLayer) continue;
-      node_ = &graph_.nodes[step.node];
-      width_ = widths_[graph_.inputs.size() + step.node];
-      tables_.clear();
-      parameters_.clear();
-      const std::string body =
-          std::visit([this](const auto& operation) { return this->of(operation); }, node_->operation);
-      nodes += function("node" + std::to_string(step.node), body);
+      if (step.layer != HeaderStep::kNoLayer || step.function_of != step.node) continue;
+      nodes += function(step, "node" + std::to_string(step.node));
     }
     std::string text;
     for (const auto& [name, helper] : helpers_) text += helper;
     return text + nodes;
+  }
+
+  // Of a node that is no layer.
+  std::string function(const HeaderStep& step, const std::string& name) {
+    step_ = &step;
+    node_ = &graph_.nodes[step.node];
+    width_ = widths_[graph_.inputs.size() + step.node];
+    tables_.clear();
+    parameters_.clear();
+    const std::string body =
+        std::visit([this](const auto& operation) { return this->of(operation); }, node_->operation);
+    return function(name, body);
   }
 
  private:
@@ -110,7 +116,7 @@ class NodeTexts {
     const bool inner = value >= graph_.inputs.size();
     if (inner && std::holds_alternative<Binary>(node_->operation)) {
       const auto* constant = std::get_if<Constant>(&graph_.nodes[value - graph_.inputs.size()].operation);
-      const bool has_rows = read_rows() == node_->inputs.size();
+      const bool has_rows = step_->reads.size() == node_->inputs.size();
       if (constant && !has_rows) {
         if (constant->values.size() == 1) return literal(constant->values[0]);
         return table(("numbers_" + name).c_str(), constant->values);
@@ -119,14 +125,6 @@ class NodeTexts {
     parameters_.push_back(name);
     return widths_[value] == width_ ? name + "[at]" : name + "[s]";
   }
-  // How many of its operands have rows.
-  std::size_t read_rows() const {
-    for (const HeaderStep& step : plan_.graph->steps) {
-      if (step.layer == HeaderStep::kNoLayer && &graph_.nodes[step.node] == node_) return step.reads.size();
-    }
-    return 0;
-  }
-
   // ---- functions of numbers, written once for all nodes that call them
 
   std::string helper(const std::string& name, const std::string& what, const std::function<V(V, V)>& formula,
@@ -395,7 +393,8 @@ class NodeTexts {
   const graph::Graph& graph_;
   bool cuda_;
   std::vector<std::size_t> widths_;
-  const graph::Node* node_ = nullptr;  // being written
+  const HeaderStep* step_ = nullptr;   // being written
+  const graph::Node* node_ = nullptr;  // its node
   std::size_t width_ = 0;              // of what it makes
   std::string tables_;
   std::vector<std::string> parameters_;         // what it reads
@@ -403,6 +402,15 @@ class NodeTexts {
 };
 
 }  // namespace
+
+void share_node_functions(HeaderPlan& plan) {
+  NodeTexts<double> texts(plan);
+  std::map<std::string, std::size_t> known;
+  for (HeaderStep& step : plan.graph->steps) {
+    if (step.layer != HeaderStep::kNoLayer) continue;
+    step.function_of = known.emplace(texts.function(step, ""), step.node).first->second;
+  }
+}
 
 template <class T>
 std::string node_functions_text(const HeaderPlan& plan) {

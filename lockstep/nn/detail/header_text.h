@@ -19,6 +19,10 @@ struct HeaderLayer {
   std::size_t block = 0;         // outputs that lie together in the weights: 4, 8 or 16
   std::size_t first_weight = 0;  // where its weights begin
   std::string function;          // its activation's name in the text, empty for none
+  // Of graphs, where derivatives multiply by one layer's weights again and again: the layer whose weights it reads,
+  // with its biases or from zero, and the one whose functions it calls; itself, or an earlier one.
+  std::size_t weights_of = 0, functions_of = 0;
+  bool starts_at_zero = false;
   std::size_t padded() const { return (outputs + block - 1) / block * block; }
 };
 
@@ -34,6 +38,7 @@ struct HeaderPort {
 struct HeaderStep {
   std::size_t layer = kNoLayer;
   std::size_t node = 0;
+  std::size_t function_of = 0;     // the node whose function it calls: itself, or an earlier one that does the same
   std::vector<std::size_t> reads;  // rows
   std::size_t makes = 0;           // row
   static constexpr std::size_t kNoLayer = ~std::size_t(0);
@@ -53,6 +58,7 @@ struct HeaderPlan {
   std::size_t widest = 0;                                     // numbers a layer reads or writes, whole blocks counted
   std::vector<std::pair<std::string, Activation>> functions;  // distinct activations and their names
   std::optional<HeaderGraph> graph;                           // of nets that are no plain stack
+  std::size_t weight_count = 0;                               // of all layers, padding counted
 
   // Appends `layer`, with its place among the weights and its activation's name, which is new or known.
   void add_layer(const DenseLayer& layer);

@@ -16,6 +16,10 @@
 
 namespace lockstep::graph {
 
+// The two ways of jacobian_graph().
+Graph jacobian_along_inputs(const Graph& graph);
+Graph jacobian_from_outputs(const Graph& graph);
+
 class DerivativeBuilder {
  protected:
   static constexpr std::size_t kNone = ~std::size_t(0);
@@ -78,6 +82,11 @@ class DerivativeBuilder {
   }
   std::size_t constant(double number) { return add(Constant{{number}}, {}); }
   std::size_t zeros(std::size_t width) { return add(Constant{std::vector<double>(width)}, {}); }
+  std::size_t unit(std::size_t width, std::size_t feature) {
+    std::vector<double> numbers(width);
+    numbers[feature] = 1;
+    return add(Constant{std::move(numbers)}, {});
+  }
   std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); }
   std::size_t sum(std::size_t a, std::size_t b) { return binary(BinaryKind::add, a, b); }
   std::size_t difference(std::size_t a, std::size_t b) { return binary(BinaryKind::subtract, a, b); }
@@ -99,6 +108,15 @@ class DerivativeBuilder {
     return add(Select{}, {condition, yes, no});
   }
   std::size_t width(std::size_t made) const { return made_widths_[made]; }
+  // The graph made, with the output ports of the one it was made of and the Jacobian.
+  Graph with_jacobian(std::size_t made) {
+    for (Port port : graph_.outputs) {
+      port.value = number_[port.value];
+      made_.outputs.push_back(std::move(port));
+    }
+    made_.outputs.push_back({"jacobian", made, width(made)});
+    return std::move(made_);
+  }
 
   // t times the derivative of an operation that takes each feature by itself; nothing for other operations.
   std::optional<std::size_t> through_elements(std::size_t value, std::size_t t) {
