@@ -66,6 +66,56 @@ z = "net(x, y, z)[2] / 3"
         np.testing.assert_array_equal(self.by_header("apart.h", "apart.bin").view(np.uint32),
                                       self.evaluated().view(np.uint32))
 
+    def test_the_jacobian_of_equations_is_a_header_too(self):
+        self.write("lorenz.toml", """[rhs.equations]
+x = "10 * (y - x)"
+y = "x * (28 - z) - y"
+z = "x * y - 2.5 * z"
+""")
+        self.succeed("export", "lorenz.toml", "--derivative", "jacobian", "--c-header", "lorenz.h")
+        self.write("library.c", """#include "lorenz.h"
+int run(const double *x, double *y, double *jacobian) {
+  lorenz_evaluate_f64(x, y, jacobian);
+  return lorenz_check();
+}
+""")
+        subprocess.run([CC, "-O1", "-shared", "-fPIC", "library.c", "-o", "./lorenz.so", "-lm"], cwd=self.folder, check=True)
+        x, y, z = 1.5, -2.25, 20.0
+        state, rate, jacobian = np.array([x, y, z]), np.empty(3), np.empty((3, 3))
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in (state, rate, jacobian)]
+        self.assertEqual(ctypes.CDLL(str(self.path("lorenz.so"))).run(*pointers), 0)
+        np.testing.assert_array_equal(rate, [10 * (y - x), x * (28 - z) - y, x * y - 2.5 * z])
+        np.testing.assert_array_equal(jacobian, [[-10, 10, 0], [28 - z, -1, -x], [y, x, -2.5]])
+
+    def test_a_product_with_the_jacobian_is_onnx_a_header_and_a_plan(self):
+        along = np.random.default_rng(4).normal(0, 1, SAMPLES.shape).astype(np.float32)
+        with h5py.File(self.path("both.h5"), "w") as file:
+            file["x"] = SAMPLES
+            file["x_dot"] = along
+        self.succeed("export", NET, "--derivative", "jvp", "--onnx", "jvp.onnx")
+        self.succeed("evaluate", "jvp.onnx", "--input", "both.h5", "--output", "made.h5")
+        with h5py.File(self.path("made.h5")) as file:
+            y, y_dot = file["y"][...], file["y_dot"][...]
+        np.testing.assert_array_equal(y.view(np.uint32), self.evaluated().view(np.uint32))
+        self.succeed("export", NET, "--derivative", "jvp", "--c-header", "jvp.h")
+        self.write("library.c", """#include "jvp.h"
+void run(size_t n, const float *x, const float *x_dot, float *y, float *y_dot) {
+  jvp_evaluate_batch_f32(n, x, 3, 1, x_dot, 3, 1, y, 3, 1, y_dot, 3, 1);
+}
+""")
+        subprocess.run([CC, "-O1", "-shared", "-fPIC", "library.c", "-o", "./jvp.so", "-lm"], cwd=self.folder, check=True)
+        by_header = np.empty_like(y), np.empty_like(y)
+        ctypes.CDLL(str(self.path("jvp.so"))).run(
+            ctypes.c_size_t(len(y)), *[ctypes.c_void_p(a.ctypes.data) for a in (SAMPLES, along, *by_header)])
+        np.testing.assert_array_equal(by_header[0].view(np.uint32), y.view(np.uint32))
+        np.testing.assert_array_equal(by_header[1].view(np.uint32), y_dot.view(np.uint32))
+        self.assertGreater(np.abs(y_dot).min(), 0)
+        self.succeed("compile", NET, "--derivative", "vjp", "-o", "vjp.plan")
+        self.assertIn("y_bar", self.succeed("explain", "vjp.plan"))
+        self.fail_with("found it beside --derivative jacobian", "export", NET, "--derivative", "jacobian", "--c-header",
+                       "a.h", "--weights", "a.bin")
+        self.fail_with("--derivative", "compile", NET, "--derivative", "hessian", "-o", "a.plan")
+
     def test_names_follow_the_file_or_the_flag(self):
         self.assertIn("net_3d_net_evaluate", self.succeed("export", NET, "--cuda-header", "3d-net.cuh"))
         self.succeed("export", NET, "--cuda-header", "b.cuh", "--name", "mixing")

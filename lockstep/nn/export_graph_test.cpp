@@ -466,6 +466,23 @@ TEST_F(GraphHeader, takes_the_stack_that_is_stated) {
   }
 }
 
+TEST_F(GraphHeader, directions_read_the_weights_that_the_values_read) {
+  const Model net = random_net(5), narrow = Model::from_mlp(mlp::random_mlp({3, 20, 20, 5}, {ActivationKind::tanh}, 7));
+  for (const HeaderLanguage language : {HeaderLanguage::c, HeaderLanguage::cuda}) {
+    const HeaderOptions options{.language = language};
+    for (const Model& model : {net, narrow}) {
+      const std::size_t weights = export_header(model, options).weight_count;
+      ASSERT_GT(weights, 0u);
+      EXPECT_EQ(export_header(derivative_model(model, Derivative::jvp), options).weight_count, weights);
+    }
+    const ExportedHeader jacobian = export_header(derivative_model(narrow, Derivative::jacobian), options);
+    EXPECT_EQ(jacobian.weight_count, export_header(narrow, options).weight_count);
+    // Three layers for the values, two for all directions: what the first makes of each is a column of its weights.
+    EXPECT_THAT(jacobian.text, HasSubstr("closure_layer4"));
+    EXPECT_THAT(jacobian.text, ::testing::Not(HasSubstr("closure_layer5")));
+  }
+}
+
 TEST_F(GraphHeader, nets_without_weights_have_no_array_of_them) {
   graph::testing::Builder b;
   b.output(b.add(Clip{-1, 1}, {b.input(2)}));

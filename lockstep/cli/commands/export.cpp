@@ -78,6 +78,10 @@ std::filesystem::path output_of(const ExportCommand& command) {
     if (command.name) refuse_beside("--name", "--onnx", "it is for what a header's functions are called");
     return *command.onnx;
   }
+  if (command.weights && command.derivative == "jacobian") {
+    refuse_beside("--weights", "--derivative jacobian",
+                  "columns of weights are in the header itself; jvp and vjp have none");
+  }
   if (command.precision) refuse_beside("--precision", "a header", "a header has functions for float and for double");
   return command.c_header ? *command.c_header : *command.cuda_header;
 }

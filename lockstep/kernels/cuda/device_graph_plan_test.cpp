@@ -17,6 +17,7 @@
 #include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/cuda/testing/on_a_card.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
+#include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/plan.h"
 #include "lockstep/kernels/graph/testing/random_graph.h"
 
@@ -160,6 +161,24 @@ TEST_F(DeviceGraph, has_the_bits_of_the_cpu_for_random_graphs) {
     runtime_.shared_memory = round % 3 == 2 ? 64 : 232448;  // the former: values in global memory
     expect_same_bits<float>(runtime(), b.graph, 150, round % 2 == 1);
     expect_same_bits<double>(runtime(), b.graph, 70, round % 2 == 0);
+  }
+}
+
+// What a net's derivatives are made of, as nn::derivative_model() hands it over.
+TEST_F(DeviceGraph, has_the_bits_of_the_cpu_for_derivatives) {
+  for (const unsigned seed : {3u, 8u}) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    Builder b;
+    b.random.seed(seed);
+    b.input(2);
+    b.input(1);
+    while (b.graph.nodes.size() < 10) add_random_node(b);
+    b.output(b.widths().size() - 1);
+    b.output(b.add(Activate{{ActivationKind::tanh}}, {b.add(b.dense(2, 5), {0})}));
+    for (const Graph& derivative : {jvp_graph(b.graph), vjp_graph(b.graph), jacobian_graph(b.graph)}) {
+      expect_same_bits<float>(runtime(), derivative, 37, true);
+      expect_same_bits<double>(runtime(), derivative, 33, false);
+    }
   }
 }
 
