@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "bindings/python/device_derivatives.h"
 #include "bindings/python/ports.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/nn/net_derivatives.h"
@@ -50,9 +51,12 @@ nb::object multiply(Net& net, const PortArrays& x, const PortArrays& vector, Sid
 
 nb::object multiply(Net& net, nb::handle x, nb::handle vector, Side side) {
   const bool forward = side == Side::jvp;
-  const PortArrays in = read_ports(x, net.model().inputs, "x", "input port");
-  const PortArrays along = read_ports(vector, forward ? net.model().inputs : net.model().outputs, forward ? "v" : "w",
-                                      forward ? "input port" : "output port", in.views.front().get());
+  const PortArrays in = read_ports(x, net.model().inputs, "x", "input port", nullptr, Memory::host_or_cuda);
+  const PortArrays along =
+      read_ports(vector, forward ? net.model().inputs : net.model().outputs, forward ? "v" : "w",
+                 forward ? "input port" : "output port", in.views.front().get(), Memory::host_or_cuda);
+  if (in.views.front()->cuda())
+    return multiply_on_device(net, in, along, forward ? nn::Derivative::jvp : nn::Derivative::vjp);
   return in.views.front()->precision() == Precision::f32 ? multiply<float>(net, in, along, side)
                                                          : multiply<double>(net, in, along, side);
 }
@@ -193,7 +197,8 @@ nb::object whole(Net& net, nb::handle x, const PortArrays& arrays) {
 nb::object jvp(Net& net, nb::handle x, nb::handle v) { return multiply(net, x, v, Side::jvp); }
 nb::object vjp(Net& net, nb::handle x, nb::handle w) { return multiply(net, x, w, Side::vjp); }
 nb::object jacobian(Net& net, nb::handle x) {
-  const PortArrays in = read_ports(x, net.model().inputs, "x", "input port");
+  const PortArrays in = read_ports(x, net.model().inputs, "x", "input port", nullptr, Memory::host_or_cuda);
+  if (in.views.front()->cuda()) return jacobian_on_device(net, in);
   return in.views.front()->precision() == Precision::f32 ? whole<float>(net, x, in) : whole<double>(net, x, in);
 }
 

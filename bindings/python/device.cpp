@@ -25,13 +25,14 @@ cuda::EvaluationRuntime& runtime_of(int device) {
 // [sample ...][feature], or one sample's features, without gaps.
 class DeviceArray {
  public:
-  DeviceArray(const ArrayView& like, std::size_t columns)
+  DeviceArray(const ArrayView& like, std::initializer_list<std::size_t> rest)
       : device_(like.cuda()->device),
         precision_(like.precision()),
         shape_(like.leading().begin(), like.leading().end()),
         memory_(std::make_unique<cuda::DeviceMemory>(runtime_of(device_), device_)) {
-    shape_.push_back(columns);
-    const std::size_t count = like.rows() * columns;
+    shape_.insert(shape_.end(), rest);
+    std::size_t count = like.rows();
+    for (const std::size_t dimension : rest) count *= dimension;
     if (count == 0) return;
     data_ = precision_ == Precision::f32 ? static_cast<void*>(memory_->allocate<float>(count))
                                          : static_cast<void*>(memory_->allocate<double>(count));
@@ -116,7 +117,7 @@ void enqueue(const nn::DeviceNetPlan<T>& plan, const CudaPlace& place, std::span
   plan.enqueue(reinterpret_cast<void*>(place.stream), in, out);
   if (place.current) return;
   for (const MatrixView<T>& result : out) {
-    if (result.rows == 0 || result.columns == 0) continue;
+    if (result.rows == 0 || result.columns == 0 || result.data == nullptr) continue;
     // A copy to the host on the legacy default stream comes back when all that was queued there before is done.
     T number;
     const std::string failure = runtime_of(place.device).download(place.device, &number, result.data, sizeof number);
@@ -129,11 +130,11 @@ template void enqueue(const nn::DeviceNetPlan<float>&, const CudaPlace&, std::sp
 template void enqueue(const nn::DeviceNetPlan<double>&, const CudaPlace&, std::span<const MatrixView<const double>>,
                       std::span<const MatrixView<double>>);
 
-nb::object new_device_array(const ArrayView& like, std::size_t columns) {
+nb::object new_device_array(const ArrayView& like, std::initializer_list<std::size_t> rest) {
   std::unique_ptr<DeviceArray> array;
   {
     const nb::gil_scoped_release others_may_run;
-    array = std::make_unique<DeviceArray>(like, columns);
+    array = std::make_unique<DeviceArray>(like, rest);
   }
   return nb::cast(array.release(), nb::rv_policy::take_ownership);
 }

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -37,8 +38,8 @@ template <class T>
 void enqueue(const nn::DeviceNetPlan<T>& plan, const CudaPlace& place, std::span<const MatrixView<const T>> in,
              std::span<const MatrixView<T>> out);
 
-// A DeviceArray of the device, dtype, dimensions and samples of `like`, which lies on a device.
-nanobind::object new_device_array(const ArrayView& like, std::size_t columns);
+// A DeviceArray of the device, dtype, dimensions and samples of `like`, which lies on a device: [..., rest].
+nanobind::object new_device_array(const ArrayView& like, std::initializer_list<std::size_t> rest);
 
 void bind_device(nanobind::module_& module);
 

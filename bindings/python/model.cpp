@@ -169,6 +169,14 @@ void save(const Net& net, const std::filesystem::path& path, bool overwrite,
               {"path", "\"" + path.filename().string() + "\"", "a name that ends in .h5, .safetensors or .onnx", {}});
 }
 
+Net derivative(Net& net, const std::string& kind) {
+  const std::optional<nn::Derivative> known = nn::parse_derivative(kind);
+  if (!known) {
+    throw Error(ErrorKind::invalid_argument, {"kind", '"' + kind + '"', "\"jvp\", \"vjp\" or \"jacobian\"", {}});
+  }
+  return net.derivative(*known);  // a copy, which shares the model
+}
+
 // Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
@@ -241,6 +249,20 @@ const nn::NetDerivatives<T>& Net::derivatives() {
 template const nn::NetDerivatives<float>& Net::derivatives<float>();
 template const nn::NetDerivatives<double>& Net::derivatives<double>();
 
+Net& Net::derivative(nn::Derivative kind) {
+  const auto found = derivative_nets_.find(kind);
+  if (found != derivative_nets_.end()) return found->second;
+  return derivative_nets_.emplace(kind, Net(nn::derivative_model(*model_, kind))).first->second;
+}
+
+template <class T>
+nn::DeviceNetPlan<T> Net::device_plan(int device) {
+  if (!device_plans_) device_plans_ = DevicePlans::make();
+  return device_plans_->get<T>(*model_, device);
+}
+template nn::DeviceNetPlan<float> Net::device_plan<float>(int);
+template nn::DeviceNetPlan<double> Net::device_plan<double>(int);
+
 template <class T>
 nb::object Net::evaluate(const ArrayView& in, nb::handle x, nb::handle out, int threads) {
   const std::size_t inputs = model_->inputs[0].features.size(), outputs = model_->outputs[0].features.size();
@@ -263,8 +285,7 @@ template <class T>
 std::vector<nb::object> Net::evaluate_ports(std::span<const ArrayView* const> in, nb::handle out, int threads) {
   const std::vector<MatrixView<const T>> from = views_of<const T>(in);
   if (const std::optional<CudaPlace>& cuda = in.front()->cuda()) {
-    if (!device_plans_) device_plans_ = DevicePlans::make();
-    const nn::DeviceNetPlan<T> plan = device_plans_->get<T>(*model_, cuda->device);
+    const nn::DeviceNetPlan<T> plan = device_plan<T>(cuda->device);
     PortResults results = take_results(in, model_->outputs, out);
     enqueue<T>(plan, *cuda, from, views_of<T>(results.views));
     return std::move(results.objects);
@@ -367,6 +388,20 @@ for it. Raises Unsupported where there is no CUDA component, driver or such devi
       .def("vjp", answering("vjp()", {"x", "w"}), kAnsweringVjp)
       .def("jacobian", &jacobian, nb::arg("x"), kJacobianSignature, kJacobianText)
       .def("jacobian", answering("jacobian()", {"x"}), kAnsweringJacobian)
+      .def("derivative", &derivative, nb::arg("kind"),
+           R"(The derivative as a model again, for a GPU's arrays, an exported header, an ONNX file.
+
+J is the Jacobian of all outputs by all inputs. Of a net x -> y, with ports of these names:
+
+- ``"jvp"``: takes x and x_dot, and gives y and ``y_dot`` = J x_dot,
+- ``"vjp"``: takes x and y_bar, and gives y and ``x_bar`` = J^T y_bar,
+- ``"jacobian"``: takes x, and gives y and ``jacobian``, J by rows, [output * input].
+
+Its numbers have the bits of ``jvp()`` and ``vjp()`` on every engine. Raises Unsupported of a derivative.
+
+>>> net = lockstep.mlp([[[2.0, 1.0]]], [[0.5]], ["identity"])
+>>> net.derivative("jvp")({"x": [3.0, 4.0], "x_dot": [1.0, 0.0]})["y_dot"]
+array([2.]))")
       .def("__repr__", &repr)
       .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false, nb::arg("precision") = nb::none(),
            R"(Writes the net to a file whose name ends in .h5, .safetensors or .onnx. Raises FileError where one exists.

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "lockstep/cli/right_hand_side.h"
+#include "lockstep/nn/derivative_model.h"
+#include "lockstep/nn/device_net_plan.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/net_derivatives.h"
@@ -39,6 +42,10 @@ class Net {
   // For jvp and vjp, made when first asked for.
   template <class T>
   const nn::NetDerivatives<T>& derivatives();
+  // As a net, and the plan of a GPU; both made when first asked for.
+  Net& derivative(nn::Derivative kind);
+  template <class T>
+  nn::DeviceNetPlan<T> device_plan(int device);
 
  private:
   template <class T>
@@ -58,6 +65,7 @@ class Net {
   std::shared_ptr<class DevicePlans> device_plans_;
   std::optional<nn::NetDerivatives<float>> derivatives_f32_;
   std::optional<nn::NetDerivatives<double>> derivatives_f64_;
+  std::map<nn::Derivative, Net> derivative_nets_;
 };
 
 void bind_model(nanobind::module_& module);

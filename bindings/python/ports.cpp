@@ -118,7 +118,7 @@ PortArrays read_ports(nb::handle given, const std::vector<nn::Port>& ports, cons
   for (const nn::Port& port : ports) {
     const std::string one = named ? std::string(name) + "[\"" + port.name + "\"]" : name;
     const nb::object object = named ? entry(given, port.name, name) : nb::borrow(given);
-    const ArrayView* const beside = arrays.views.empty() ? nullptr : arrays.views.front().get();
+    const ArrayView* const beside = arrays.views.empty() ? like : arrays.views.front().get();
     arrays.views.push_back(std::make_unique<ArrayView>(object, Access::read, one.c_str(), memory, beside));
     const ArrayView& view = *arrays.views.back();
     if (port.features.size() != view.columns()) {
@@ -162,7 +162,7 @@ PortResults take_results(std::span<const ArrayView* const> in, const std::vector
     const std::size_t width = port.features.size();
     results.objects.push_back(!out.is_none()  ? (one ? nb::borrow(out) : entry(out, port.name, "out"))
                               : !first.cuda() ? new_array(first.precision(), first.leading(), width)
-                                              : new_device_array(first, width));
+                                              : new_device_array(first, {width}));
     const nb::object& object = results.objects.back();
     results.views.push_back(
         std::make_unique<ArrayView>(object, Access::write, name.c_str(), Memory::host_or_cuda, &first));

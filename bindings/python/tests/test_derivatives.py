@@ -130,3 +130,21 @@ def test_the_published_net_has_the_bits_of_the_tool(testdata, tmp_path):
     with h5py.File(tmp_path / "y.h5") as file:
         for name, values in y.items():
             np.testing.assert_array_equal(values, file[name][:])
+
+
+def test_a_derivative_is_a_model_again(ocean, lorenz_net, tmp_path):
+    x, v, w = (np.random.default_rng(i).standard_normal((5, n)).astype(np.float32) for i, n in ((0, 32), (1, 32), (2, 31)))
+    forward, reverse = ocean.derivative("jvp"), ocean.derivative("vjp")
+    assert [port["name"] for port in forward.inputs] == ["x", "x_dot"]
+    np.testing.assert_array_equal(forward({"x": x, "x_dot": v})["y_dot"], ocean.jvp(x, v))
+    np.testing.assert_array_equal(reverse({"x": x, "y_bar": w})["x_bar"], ocean.vjp(x, w))
+    y = np.random.default_rng(3).standard_normal((4, 3))
+    made = lorenz_net.derivative("jacobian")(y)
+    np.testing.assert_array_equal(made["y"], lorenz_net(y))
+    np.testing.assert_array_equal(made["jacobian"].reshape(4, 3, 3), lorenz_net.jacobian(y))
+    reverse.save(tmp_path / "vjp.h5")
+    assert lockstep.load(tmp_path / "vjp.h5").digest == reverse.digest
+    with pytest.raises(lockstep.Error, match="kind: found \"hessian\", expected \"jvp\", \"vjp\" or \"jacobian\""):
+        ocean.derivative("hessian")
+    with pytest.raises(lockstep.Unsupported, match="a derivative already"):
+        forward.derivative("jvp")

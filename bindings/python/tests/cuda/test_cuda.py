@@ -134,6 +134,24 @@ def test_several_ports_go_in_and_out_as_dicts(testdata):
             out={"share": OnCuda(both), "flux": OnCuda(both[:, :2])})
 
 
+def test_derivatives_lie_on_the_device_and_have_the_bits_of_the_cpu(ocean, lorenz_net, samples):
+    v = np.random.default_rng(8).normal(size=samples.shape).astype(samples.dtype)
+    w = np.random.default_rng(9).normal(size=(37, 31)).astype(samples.dtype)
+    for _ in range(2):  # compiled, and found again
+        y_dot, x_bar = ocean.jvp(OnCuda(samples), OnCuda(v)), ocean.vjp(OnCuda(samples), OnCuda(w))
+        assert isinstance(y_dot, lockstep.DeviceArray) and y_dot.shape == (37, 31) and x_bar.shape == (37, 32)
+        np.testing.assert_array_equal(to_numpy(y_dot), ocean.jvp(samples, v))
+        np.testing.assert_array_equal(to_numpy(x_bar), ocean.vjp(samples, w))
+    state = samples[:, :3].copy()
+    whole = lorenz_net.jacobian(OnCuda(state))
+    assert whole.shape == (37, 3, 3) and lorenz_net.jacobian(OnCuda(state[0])).shape == (3, 3)
+    np.testing.assert_array_equal(to_numpy(whole), lorenz_net.jacobian(state))
+    made = lorenz_net.derivative("jacobian")(OnCuda(state))
+    np.testing.assert_array_equal(to_numpy(made["jacobian"]), lorenz_net.jacobian(state).reshape(37, 9))
+    with pytest.raises(lockstep.WrongType, match="v: .*CPU's memory.*cuda:0"):
+        ocean.jvp(OnCuda(samples), v)
+
+
 def test_arrays_of_unknown_libraries_are_asked_for_with_the_legacy_default_stream(ocean, samples):
     x, out = OnCuda(samples), OnCuda(np.zeros((37, 31), samples.dtype))
     ocean(x, out=out)
@@ -242,8 +260,8 @@ def test_what_does_not_fit_is_refused_with_what_to_do(ocean, samples):
         ocean(OnCuda(samples[:, 1:]))
     with pytest.raises(lockstep.WrongType, match="x: .*float32 or float64"):
         ocean(OnCuda(samples.astype(np.int32)))
-    with pytest.raises(lockstep.WrongType, match="x: .*a CUDA device.*cpu"):
-        ocean.jvp(x, x)
+    with pytest.raises(lockstep.WrongType, match="v: .*a CUDA device.*cpu"):
+        ocean.jvp(samples, x)
     with pytest.raises(lockstep.Unsupported, match="cuda:1: found no such device among 1.*cpu"):
         ocean(OnCuda(samples, 1))
 
