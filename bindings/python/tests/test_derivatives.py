@@ -148,3 +148,20 @@ def test_a_derivative_is_a_model_again(ocean, lorenz_net, tmp_path):
         ocean.derivative("hessian")
     with pytest.raises(lockstep.Unsupported, match="a derivative already"):
         forward.derivative("jvp")
+
+
+def test_a_net_within_a_loss_of_pytorchs_has_its_gradients(lorenz_net):
+    torch = pytest.importorskip("torch")
+
+    class Closure(torch.autograd.Function):  # docs/python.md
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return lorenz_net(x.detach())
+
+        @staticmethod
+        def backward(ctx, w):
+            return lorenz_net.vjp(ctx.saved_tensors[0].detach(), w)
+
+    x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    assert torch.autograd.gradcheck(Closure.apply, (x,))
