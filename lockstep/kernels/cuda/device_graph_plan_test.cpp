@@ -14,6 +14,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/kernels/cuda/graph_image.h"
 #include "lockstep/kernels/cuda/testing/card_graph.h"
 #include "lockstep/kernels/cuda/testing/on_a_card.h"
 #include "lockstep/kernels/cuda/testing/simulated_evaluation_runtime.h"
@@ -180,6 +181,16 @@ TEST_F(DeviceGraph, has_the_bits_of_the_cpu_for_derivatives) {
       expect_same_bits<double>(runtime(), derivative, 33, false);
     }
   }
+}
+
+TEST(GraphImage, holds_the_weights_of_a_jacobian_once_with_biases_and_once_without) {
+  Builder b;
+  const std::size_t hidden = b.add(Activate{{ActivationKind::tanh}}, {b.add(b.dense(8, 64), {b.input(8)})});
+  const std::size_t deep = b.add(Activate{{ActivationKind::tanh}}, {b.add(b.dense(64, 64), {hidden})});
+  b.output(b.add(b.dense(64, 8), {deep}));
+  const std::size_t net = make_graph_image<float>(b.graph).numbers.size();
+  const std::size_t columns = 8 * 64;  // of the first layer
+  EXPECT_LE(make_graph_image<float>(jacobian_graph(b.graph)).numbers.size(), 2 * net + columns);
 }
 
 Graph residual(std::size_t inputs, std::size_t width) {

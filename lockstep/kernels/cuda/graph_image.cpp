@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -109,6 +111,23 @@ class Imaging {
       for (std::size_t k = 0; k < layer.inputs; ++k)
         add_row(".weight", [&](std::size_t j) { return layer.weights[j * layer.inputs + k]; });
     }
+    step.weights = shared(step.weights);
+  }
+  // Where the numbers from `start` to the end stand, which are a layer's: a Jacobian multiplies by one layer's again
+  // and again.
+  std::int64_t shared(std::int64_t start) {
+    std::vector<T>& numbers = image_.numbers;
+    const std::size_t count = numbers.size() - static_cast<std::size_t>(start);
+    for (const auto& [earlier, size] : layers_) {
+      if (size != count || std::memcmp(&numbers[static_cast<std::size_t>(earlier)],
+                                       &numbers[static_cast<std::size_t>(start)], count * sizeof(T)) != 0) {
+        continue;
+      }
+      numbers.resize(static_cast<std::size_t>(start));
+      return earlier;
+    }
+    layers_.emplace_back(start, count);
+    return start;
   }
   void bind(GraphStep& step, const ScheduledStep& scheduled, const Activate& activate) {
     set(step, GraphCode::activate, number_of(activate.activation.kind));
@@ -182,6 +201,7 @@ class Imaging {
 
   const Graph& graph_;
   GraphImage<T> image_;
+  std::vector<std::pair<std::int64_t, std::size_t>> layers_;  // where in image_.numbers, and how many
 };
 
 }  // namespace
