@@ -118,18 +118,18 @@ std::size_t DerivativePlan<T>::workspace_bytes() const {
 
 template <class T>
 void DerivativePlan<T>::jvp(MatrixView<const T> in, MatrixView<const T> in_dot, MatrixView<T> out,
-                            MatrixView<T> out_dot, std::span<std::byte> workspace) const {
+                            MatrixView<T> out_dot, std::span<std::byte> workspace, const mlp::Vectors& vectors) const {
   const StandardArithmetic arithmetic;
   T* const numbers = nets_->checked("in_dot", inputs(), "out_dot", outputs(), in, in_dot, out, out_dot, workspace);
-  nets_->net.kernels->jvp(nets_->net, nets_->tangent, in, in_dot, out, out_dot, numbers);
+  nets_->net.kernels->jvp(nets_->net, nets_->tangent, in, in_dot, out, out_dot, vectors, numbers);
 }
 
 template <class T>
 void DerivativePlan<T>::vjp(MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
-                            MatrixView<T> in_bar, std::span<std::byte> workspace) const {
+                            MatrixView<T> in_bar, std::span<std::byte> workspace, const mlp::Vectors& vectors) const {
   const StandardArithmetic arithmetic;
   T* const numbers = nets_->checked("out_bar", outputs(), "in_bar", inputs(), in, out_bar, out, in_bar, workspace);
-  nets_->net.kernels->vjp(nets_->net, in, out_bar, out, in_bar, numbers);
+  nets_->net.kernels->vjp(nets_->net, in, out_bar, out, in_bar, vectors, numbers);
 }
 
 template <class T>

@@ -11,6 +11,14 @@
 #include "lockstep/kernels/mlp/mlp.h"
 
 namespace lockstep {
+namespace mlp {
+// How many vectors each sample is multiplied with, its evaluation being shared, and how many numbers those of one, and
+// the results, lie after those of the one before.
+struct Vectors {
+  std::size_t count = 1;
+  std::ptrdiff_t step = 0, result_step = 0;
+};
+}  // namespace mlp
 
 // Immutable; copies share the weights; any number of threads may use one at once. T is float or double.
 //
@@ -34,12 +42,14 @@ class DerivativePlan {
   std::size_t workspace_bytes() const;
 
   // out_dot[sample] = J in_dot[sample], J [output][input] the Jacobian at in[sample]; about the time of two
-  // evaluations. Throws Error (invalid_argument) when shapes do not fit or the workspace is too small.
+  // evaluations. Of several vectors, the views are those of the first, of which alone is asked how they lie: results
+  // must be apart from each other and from all that is read. Throws Error (invalid_argument) when shapes do not fit or
+  // the workspace is too small.
   void jvp(MatrixView<const T> in, MatrixView<const T> in_dot, MatrixView<T> out, MatrixView<T> out_dot,
-           std::span<std::byte> workspace) const;
+           std::span<std::byte> workspace, const mlp::Vectors& vectors = {}) const;
   // in_bar[sample] = J^T out_bar[sample].
   void vjp(MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out, MatrixView<T> in_bar,
-           std::span<std::byte> workspace) const;
+           std::span<std::byte> workspace, const mlp::Vectors& vectors = {}) const;
   // The same with a workspace of the thread's own, kept from call to call.
   void jvp(MatrixView<const T> in, MatrixView<const T> in_dot, MatrixView<T> out, MatrixView<T> out_dot) const;
   void vjp(MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out, MatrixView<T> in_bar) const;

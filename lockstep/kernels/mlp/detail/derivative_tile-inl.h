@@ -2,7 +2,7 @@
 
 // Samples `first` on of a view as one tile, lanes past count as zeros; and back.
 template <class T>
-void load_tile(const MatrixView<const T>& view, size_t first, size_t count, T* to) {
+HWY_NOINLINE void load_tile(const MatrixView<const T>& view, size_t first, size_t count, T* to) {
   for_strips<T>(static_cast<int>(count), [&](size_t lane, int registers) {
     const size_t held = static_cast<size_t>(registers) * hn::Lanes(Register<T>());
     const size_t here = std::min(held, count - std::min(count, lane));
@@ -10,7 +10,7 @@ void load_tile(const MatrixView<const T>& view, size_t first, size_t count, T* t
   });
 }
 template <class T>
-void store_tile(const T* from, const MatrixView<T>& view, size_t first, size_t count) {
+HWY_NOINLINE void store_tile(const T* from, const MatrixView<T>& view, size_t first, size_t count) {
   for_strips<T>(static_cast<int>(count), [&](size_t lane, int registers) {
     const size_t held = static_cast<size_t>(registers) * hn::Lanes(Register<T>());
     const size_t here = std::min(held, count - std::min(count, lane));
@@ -100,115 +100,156 @@ struct FewSamples {
            count * net.sample_cotangents <= tile_numbers(net.tile_cotangents) &&
            count * stride_of(net) <= tile_numbers(net.packed.widest);
   }
+  // How many of the samples that are left to take so next: 0 where a tile is better. Products with several vectors cost
+  // them about one and a half times what they cost a lane of a tile, idle ones included: as they share their sample's
+  // record, one sample has enough of them.
+  static size_t next(const ReverseNet<T>& net, size_t left, size_t vectors) {
+    if (suits(net, left)) return left;
+    const bool idle = left < kTileLanes && 3 * left <= 2 * computed_lanes<T>(static_cast<int>(left));
+    return vectors > kFewSamples && idle && suits(net, 1) ? 1 : 0;
+  }
   // Of vectors between layers, in numbers.
   static size_t stride_of(const ReverseNet<T>& net) { return mlp::padded<T>(net.packed.widest); }
   size_t stride() const { return stride_of(net); }
   const T* record(size_t sample) const { return space.activations + sample * net.sample_activations; }
 
-  void evaluate(const MatrixView<const T>& in, size_t first) const {
+  HWY_NOINLINE void evaluate(const MatrixView<const T>& in, size_t first) const {
     for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < net.packed.inputs(); ++c) space.second[c] = in(first + s, c);
+      const T* const sample = in.data + static_cast<ptrdiff_t>(first + s) * in.row_stride;
+      mlp::copy<T>({sample, 1, 1, in.columns, 0, 0, in.column_stride}, {space.second, 1, 1, in.columns});
       T* const out = space.out + s * net.packed.outputs();
       evaluate_sample(net, space.second, out, space.activations + s * net.sample_activations, space.scratch);
     }
   }
   // When everything is read: it may lie in the same place.
   void leave(const MatrixView<T>& out, size_t first) const {
-    for (size_t s = 0; out.data != nullptr && s < count; ++s) {
-      for (size_t c = 0; c < out.columns; ++c) out(first + s, c) = space.out[s * out.columns + c];
-    }
+    if (out.data == nullptr) return;
+    mlp::copy<T>({space.out, 1, count, out.columns}, batch_of(out, first, 1, 0));
   }
-  // rows [sample][.] of a layer's sums become products with its activation's derivative.
-  void through(const ReverseLayer<T>& layer, T* rows) const {
+  // The samples' rows of a view, of several vectors that begin `step` numbers apart.
+  template <class U>
+  MatrixBatchView<U> batch_of(const MatrixView<U>& view, size_t first, size_t some, ptrdiff_t step) const {
+    return {view.data + static_cast<ptrdiff_t>(first) * view.row_stride,
+            some,
+            count,
+            view.columns,
+            step,
+            view.row_stride,
+            view.column_stride};
+  }
+  // The same of what lies between layers.
+  template <class U>
+  MatrixBatchView<U> batch_of(U* rows, size_t some, size_t columns) const {
+    const auto apart = static_cast<ptrdiff_t>(stride());
+    return {rows, some, count, columns, static_cast<ptrdiff_t>(count) * apart, apart, 1};
+  }
+  // Of the vectors, so many at once: rows [vector][sample][.], as many as there is room for.
+  size_t at_once() const { return tile_numbers(net.packed.widest) / (stride() * count); }
+  // Rows of a layer's sums become products with its activation's derivative.
+  HWY_NOINLINE void through(const ReverseLayer<T>& layer, size_t some, T* rows) const {
     const size_t outputs = layer.forward.outputs;
-    for (size_t s = 0; s < count; ++s, rows += stride()) {
-      through_layer(layer, layer.sample, record(s), 1, rows, 1, sample_registers<T>(outputs));
-      std::fill(rows + outputs, rows + mlp::padded<T>(outputs), T(0));
+    for (size_t v = 0; v < some; ++v) {
+      for (size_t s = 0; s < count; ++s, rows += stride()) {
+        through_layer(layer, layer.sample, record(s), 1, rows, 1, sample_registers<T>(outputs));
+        std::fill(rows + outputs, rows + mlp::padded<T>(outputs), T(0));
+      }
     }
   }
 
-  // As scaled(column, number) does it.
-  auto by_input_scale() const {
-    return [&by = net.packed.input_scale](size_t c, T x) { return by.empty() ? x : x / by[c]; };
-  }
-  auto by_output_scale() const {
-    return [&by = net.packed.output_scale](size_t c, T x) { return by.empty() ? x : x * by[c]; };
-  }
-  // rows [sample][.] of what a view holds from sample `first` on, and back.
-  template <class Scaled>
-  void read(const MatrixView<const T>& view, size_t first, const Scaled& scaled, T* rows) const {
-    for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < view.columns; ++c) rows[s * stride() + c] = scaled(c, view(first + s, c));
-    }
-  }
-  template <class Scaled>
-  void write(const T* rows, const Scaled& scaled, const MatrixView<T>& view, size_t first) const {
-    for (size_t s = 0; s < count; ++s) {
-      for (size_t c = 0; c < view.columns; ++c) view(first + s, c) = scaled(c, rows[s * stride() + c]);
-    }
+  void scale(T* rows, size_t some, const AlignedBuffer<T>& by, mlp::Scaled scaled) const {
+    if (!by.empty()) mlp::scale_rows(rows, some * count, stride(), by, scaled);
   }
 
-  void jvp(const Packed<T>& tangent, const MatrixView<const T>& in_dot, const MatrixView<T>& out_dot,
-           size_t first) const {
+  // Of `some` vectors whose rows lie in space.first; where the result lies then.
+  T* jvp(const Packed<T>& tangent, size_t some) const {
     T *from = space.first, *to = space.second;
-    read(in_dot, first, by_input_scale(), from);
+    scale(from, some, net.packed.input_scale, mlp::Scaled::divided);
     for (size_t l = 0; l < net.layers.size(); ++l) {
-      row_layer(tangent.layers[l], from, static_cast<ptrdiff_t>(stride()), to, stride(), count);
-      through(net.layers[l], to);
+      row_layer(tangent.layers[l], from, static_cast<ptrdiff_t>(stride()), to, stride(), some * count);
+      through(net.layers[l], some, to);
       std::swap(from, to);
     }
-    write(from, by_output_scale(), out_dot, first);
+    scale(from, some, net.packed.output_scale, mlp::Scaled::multiplied);
+    return from;
   }
 
-  void vjp(const MatrixView<const T>& out_bar, const MatrixView<T>& in_bar, size_t first) const {
+  T* vjp(size_t some) const {
     T *from = space.first, *to = space.second;
-    read(out_bar, first, by_output_scale(), from);
+    scale(from, some, net.packed.output_scale, mlp::Scaled::multiplied);
     for (size_t l = net.layers.size(); l-- > 0;) {
-      through(net.layers[l], from);
-      row_layer(net.layers[l].back, from, static_cast<ptrdiff_t>(stride()), to, stride(), count);
+      through(net.layers[l], some, from);
+      row_layer(net.layers[l].back, from, static_cast<ptrdiff_t>(stride()), to, stride(), some * count);
       std::swap(from, to);
     }
-    write(from, by_input_scale(), in_bar, first);
+    scale(from, some, net.packed.input_scale, mlp::Scaled::divided);
+    return from;
+  }
+
+  // The samples' products with all vectors, by multiply(how many of them), as above.
+  template <class Multiply>
+  void products(const MatrixView<const T>& in, MatrixView<const T> vector, const MatrixView<T>& out,
+                MatrixView<T> result, const Vectors& vectors, size_t first, const Multiply& multiply) const {
+    evaluate(in, first);
+    for (size_t left = vectors.count, some; left > 0; left -= some) {
+      some = left == 1 ? 1 : std::min(left, at_once());
+      mlp::copy<T>(batch_of(vector, first, some, vectors.step), batch_of(space.first, some, vector.columns));
+      const T* const made = multiply(some);
+      mlp::copy<T>(batch_of(made, some, result.columns), batch_of(result, first, some, vectors.result_step));
+      vector.data += static_cast<ptrdiff_t>(some) * vectors.step;
+      result.data += static_cast<ptrdiff_t>(some) * vectors.result_step;
+    }
+    leave(out, first);
   }
 };
 
+// The same of a tile, by multiply(), which finds the vector in space.first and returns where the result lies.
+template <class T, class Multiply>
+void tile_products(const ReverseNet<T>& net, const DerivativeSpace<T>& space, const MatrixView<const T>& in,
+                   MatrixView<const T> vector, const MatrixView<T>& out, MatrixView<T> result, const Vectors& vectors,
+                   size_t first, size_t count, const Multiply& multiply) {
+  record_samples(net, in, first, count, space);
+  for (size_t i = 0; i < vectors.count; ++i) {
+    load_tile(vector, first, count, space.first);
+    store_tile<T>(multiply(), result, first, count);
+    vector.data += vectors.step;
+    result.data += vectors.result_step;
+  }
+  if (out.data != nullptr) store_tile(space.out, out, first, count);
+}
+
 template <class T>
 void jvp(const ReverseNet<T>& net, const Packed<T>& tangent, MatrixView<const T> in, MatrixView<const T> in_dot,
-         MatrixView<T> out, MatrixView<T> out_dot, T* workspace) {
+         MatrixView<T> out, MatrixView<T> out_dot, const Vectors& vectors, T* workspace) {
   const DerivativeSpace<T> space(net, workspace);
-  for (size_t first = 0; first < in.rows; first += kTileLanes) {
-    const size_t count = std::min<size_t>(kTileLanes, in.rows - first);
-    if (FewSamples<T>::suits(net, count)) {
+  for (size_t first = 0, count; first < in.rows; first += count) {
+    count = FewSamples<T>::next(net, in.rows - first, vectors.count);
+    if (count > 0) {
       const FewSamples<T> few{net, space, count};
-      few.evaluate(in, first);
-      few.jvp(tangent, in_dot, out_dot, first);
-      return few.leave(out, first);
+      few.products(in, in_dot, out, out_dot, vectors, first, [&](size_t some) { return few.jvp(tangent, some); });
+      continue;
     }
-    record_samples(net, in, first, count, space);
-    load_tile(in_dot, first, count, space.first);
-    const T* const dot = forward_tile(net, tangent, space.activations, space.first, space.second, count);
-    if (out.data != nullptr) store_tile(space.out, out, first, count);
-    store_tile(dot, out_dot, first, count);
+    count = std::min<size_t>(kTileLanes, in.rows - first);
+    tile_products(net, space, in, in_dot, out, out_dot, vectors, first, count,
+                  [&] { return forward_tile(net, tangent, space.activations, space.first, space.second, count); });
   }
 }
 
 template <class T>
 void vjp(const ReverseNet<T>& net, MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
-         MatrixView<T> in_bar, T* workspace) {
+         MatrixView<T> in_bar, const Vectors& vectors, T* workspace) {
   const DerivativeSpace<T> space(net, workspace);
-  for (size_t first = 0; first < in.rows; first += kTileLanes) {
-    const size_t count = std::min<size_t>(kTileLanes, in.rows - first);
-    if (FewSamples<T>::suits(net, count)) {
+  for (size_t first = 0, count; first < in.rows; first += count) {
+    count = FewSamples<T>::next(net, in.rows - first, vectors.count);
+    if (count > 0) {
       const FewSamples<T> few{net, space, count};
-      few.evaluate(in, first);
-      few.vjp(out_bar, in_bar, first);
-      return few.leave(out, first);
+      few.products(in, out_bar, out, in_bar, vectors, first, [&](size_t some) { return few.vjp(some); });
+      continue;
     }
-    record_samples(net, in, first, count, space);
-    load_tile(out_bar, first, count, space.first);
-    reverse_tile(net, space.activations, space.first, space.second, space.cotangents, static_cast<int>(count),
-                 space.scratch);
-    if (out.data != nullptr) store_tile(space.out, out, first, count);
-    store_tile(space.second, in_bar, first, count);
+    count = std::min<size_t>(kTileLanes, in.rows - first);
+    tile_products(net, space, in, out_bar, out, in_bar, vectors, first, count, [&] {
+      reverse_tile(net, space.activations, space.first, space.second, space.cotangents, static_cast<int>(count),
+                   space.scratch);
+      return space.second;
+    });
   }
 }

@@ -19,6 +19,7 @@ using mlp::Places;
 using mlp::ReverseKernels;
 using mlp::ReverseLayer;
 using mlp::ReverseNet;
+using mlp::Vectors;
 
 #include "lockstep/kernels/mlp/detail/derivative_pass-inl.h"
 //

@@ -215,6 +215,24 @@ void pack_narrow_back_rows(ReverseNet<T>& net) {
   }
 }
 
+template <class T>
+void copy(const MatrixBatchView<const T>& from, const MatrixBatchView<T>& to) {
+  for (std::size_t sample = 0; sample < from.samples; ++sample) {
+    for (std::size_t row = 0; row < from.rows; ++row) {
+      const T* x = &from(sample, row, 0);
+      T* y = &to(sample, row, 0);
+      for (std::size_t c = 0; c < from.columns; ++c, x += from.column_stride, y += to.column_stride) *y = *x;
+    }
+  }
+}
+
+template <class T>
+void scale_rows(T* rows, std::size_t count, std::size_t stride, const AlignedBuffer<T>& by, Scaled scaled) {
+  for (std::size_t row = 0; row < count; ++row, rows += stride) {
+    for (std::size_t c = 0; c < by.size(); ++c) rows[c] = scaled == Scaled::divided ? rows[c] / by[c] : rows[c] * by[c];
+  }
+}
+
 template ReverseNet<float> prepare_reverse<float>(const Mlp&, CpuTarget);
 template ReverseNet<double> prepare_reverse<double>(const Mlp&, CpuTarget);
 template void repack_tiles<float>(ReverseNet<float>&, const float*);
@@ -225,5 +243,9 @@ template void pack_narrow_back_rows<float>(ReverseNet<float>&);
 template void pack_narrow_back_rows<double>(ReverseNet<double>&);
 template void repack_layer<float>(Packed<float>&, std::span<const LayerPart<float>>, std::vector<float>&);
 template void repack_layer<double>(Packed<double>&, std::span<const LayerPart<double>>, std::vector<double>&);
+template void copy<float>(const MatrixBatchView<const float>&, const MatrixBatchView<float>&);
+template void copy<double>(const MatrixBatchView<const double>&, const MatrixBatchView<double>&);
+template void scale_rows<float>(float*, std::size_t, std::size_t, const AlignedBuffer<float>&, Scaled);
+template void scale_rows<double>(double*, std::size_t, std::size_t, const AlignedBuffer<double>&, Scaled);
 
 }  // namespace lockstep::mlp

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/core/matrix_batch_view.h"
+#include "lockstep/kernels/mlp/derivative_plan.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
 #include "lockstep/kernels/mlp/regression.h"
 #include "lockstep/kernels/mlp/reverse.h"
@@ -96,10 +98,11 @@ struct ReverseKernels {
   double (*regression)(const ReverseNet<T>&, const RegressionCost<T>&, const RegressionChunk<T>&, T* gradient,
                        T* workspace);
   // Products with the Jacobian, and with its transpose; `tangent` is the net without biases, activations and scaling.
+  // Of several vectors, the views are the first one's; each sample is evaluated once.
   void (*jvp)(const ReverseNet<T>&, const Packed<T>& tangent, MatrixView<const T> in, MatrixView<const T> in_dot,
-              MatrixView<T> out, MatrixView<T> out_dot, T* workspace);
+              MatrixView<T> out, MatrixView<T> out_dot, const Vectors& vectors, T* workspace);
   void (*vjp)(const ReverseNet<T>&, MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
-              MatrixView<T> in_bar, T* workspace);
+              MatrixView<T> in_bar, const Vectors& vectors, T* workspace);
   // to[column][row] of from[row][column], rows as wide as `columns`; what lies in `to` is adjacent.
   void (*transpose)(const T* from, std::size_t rows, std::size_t columns, T* to);
 };
@@ -153,6 +156,14 @@ std::size_t regression_workspace(const ReverseNet<T>& net, std::size_t tiles) {
 
 template <class T>
 ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target);
+
+// What products of few samples do with a number at a time, once for all instruction sets.
+template <class T>
+void copy(const MatrixBatchView<const T>& from, const MatrixBatchView<T>& to);
+enum class Scaled { divided, multiplied };
+// rows[row * stride + c] by by[c].
+template <class T>
+void scale_rows(T* rows, std::size_t count, std::size_t stride, const AlignedBuffer<T>& by, Scaled scaled);
 
 // Replaces the weights: the packed copies of the tile path, those of the sample path and of evaluation by rows, or
 // both.
