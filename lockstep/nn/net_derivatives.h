@@ -1,5 +1,5 @@
-// Any model as something that multiplies with its Jacobian: for implicit solvers, Newton's method and adjoint models
-// around the net.
+// Any model as something that multiplies with its Jacobian, or gives it whole: for implicit solvers, Newton's method
+// and adjoint models around the net.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/core/matrix_batch_view.h"
 #include "lockstep/core/matrix_view.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/nn/model.h"
@@ -53,9 +54,16 @@ class NetDerivatives {
   void jvp(In in, In in_dot, Out out, Out out_dot) const;
   void vjp(In in, In out_bar, Out out, Out in_bar) const;
 
+  // jacobian[sample] = J at in[sample], [output][input]: of nets of several ports, their features one port after
+  // another. Made along unit vectors: column by column with the bits of jvp where inputs are not more than outputs,
+  // else row by row with those of vjp. It may overlap nothing; `out` may be `in` as above.
+  void jacobian(In in, Out out, MatrixBatchView<T> jacobian, std::span<std::byte> workspace) const;
+  void jacobian(In in, Out out, MatrixBatchView<T> jacobian) const;
+
   // For nets of one input port and one output port.
   void jvp(MatrixView<const T> in, MatrixView<const T> in_dot, MatrixView<T> out, MatrixView<T> out_dot) const;
   void vjp(MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out, MatrixView<T> in_bar) const;
+  void jacobian(MatrixView<const T> in, MatrixView<T> out, MatrixBatchView<T> jacobian) const;
 
  private:
   struct Lowered;
