@@ -9,6 +9,7 @@
 #include "bindings/c/handles.h"
 #include "bindings/c/lockstep.h"
 #include "bindings/c/ports.h"
+#include "lockstep/core/matrix_batch_view.h"
 #include "lockstep/core/matrix_overlap.h"
 #include "lockstep/core/matrix_view.h"
 
@@ -207,6 +208,28 @@ lockstep_status multiply_ports(const lockstep_plan* handle, std::size_t samples,
   });
 }
 
+// The Jacobian's numbers of rows and columns are the plan's.
+template <class T, class In, class Out>
+lockstep_status differentiate(const lockstep_plan* handle, const In* in, std::size_t in_ports, const Out* out,
+                              std::size_t out_ports, lockstep::MatrixBatchView<T> jacobian, void* workspace,
+                              std::size_t workspace_bytes) noexcept {
+  return guarded([&] {
+    const lockstep_plan& plan = known(handle);
+    require_precision<T>(plan);
+    const auto& derivatives = require_derivatives<T>(plan);
+    const auto from = views_of<const T>(in, in_ports, plan.inputs, jacobian.samples, "in");
+    Views<T> values;
+    if (out) values = views_of<T>(out, out_ports, plan.outputs, jacobian.samples, "out", true);
+    if (jacobian.samples == 0) return;
+    require_pointer(jacobian.data, "jacobian");
+    jacobian.rows = plan.outputs.features;
+    jacobian.columns = plan.inputs.features;
+    if (!workspace) return derivatives.jacobian(from.span(), values.span(), jacobian);
+    require_derivative_workspace(workspace_bytes, derivatives.workspace_bytes());
+    derivatives.jacobian(from.span(), values.span(), jacobian, {static_cast<std::byte*>(workspace), workspace_bytes});
+  });
+}
+
 template <class T, class In, class Out>
 lockstep_status evaluate_ports(const lockstep_plan* handle, std::size_t samples, const In* in, std::size_t in_ports,
                                const Out* out, std::size_t out_ports, void* workspace,
@@ -364,6 +387,54 @@ lockstep_status lockstep_vjp_ports_f64(const lockstep_plan* plan, size_t samples
                                        void* workspace, size_t workspace_bytes) {
   return multiply_ports<Side::vjp, double>(plan, samples, in, out_bar, out, in_bar, in_ports, out_ports, workspace,
                                            workspace_bytes);
+}
+
+lockstep_status lockstep_jacobian_f32(const lockstep_plan* plan, size_t samples, const float* in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float* out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, float* jacobian,
+                                      ptrdiff_t jacobian_sample_stride, ptrdiff_t jacobian_output_stride,
+                                      ptrdiff_t jacobian_input_stride, void* workspace, size_t workspace_bytes) {
+  const lockstep_input_f32 from{in, in_sample_stride, in_feature_stride};
+  const lockstep_output_f32 to{out, out_sample_stride, out_feature_stride};
+  return differentiate<float>(
+      plan, &from, 1, &to, 1,
+      {jacobian, samples, 0, 0, jacobian_sample_stride, jacobian_output_stride, jacobian_input_stride}, workspace,
+      workspace_bytes);
+}
+
+lockstep_status lockstep_jacobian_f64(const lockstep_plan* plan, size_t samples, const double* in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double* out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double* jacobian,
+                                      ptrdiff_t jacobian_sample_stride, ptrdiff_t jacobian_output_stride,
+                                      ptrdiff_t jacobian_input_stride, void* workspace, size_t workspace_bytes) {
+  const lockstep_input_f64 from{in, in_sample_stride, in_feature_stride};
+  const lockstep_output_f64 to{out, out_sample_stride, out_feature_stride};
+  return differentiate<double>(
+      plan, &from, 1, &to, 1,
+      {jacobian, samples, 0, 0, jacobian_sample_stride, jacobian_output_stride, jacobian_input_stride}, workspace,
+      workspace_bytes);
+}
+
+lockstep_status lockstep_jacobian_ports_f32(const lockstep_plan* plan, size_t samples, const lockstep_input_f32* in,
+                                            size_t in_ports, const lockstep_output_f32* out, size_t out_ports,
+                                            float* jacobian, ptrdiff_t jacobian_sample_stride,
+                                            ptrdiff_t jacobian_output_stride, ptrdiff_t jacobian_input_stride,
+                                            void* workspace, size_t workspace_bytes) {
+  return differentiate<float>(
+      plan, in, in_ports, out, out_ports,
+      {jacobian, samples, 0, 0, jacobian_sample_stride, jacobian_output_stride, jacobian_input_stride}, workspace,
+      workspace_bytes);
+}
+
+lockstep_status lockstep_jacobian_ports_f64(const lockstep_plan* plan, size_t samples, const lockstep_input_f64* in,
+                                            size_t in_ports, const lockstep_output_f64* out, size_t out_ports,
+                                            double* jacobian, ptrdiff_t jacobian_sample_stride,
+                                            ptrdiff_t jacobian_output_stride, ptrdiff_t jacobian_input_stride,
+                                            void* workspace, size_t workspace_bytes) {
+  return differentiate<double>(
+      plan, in, in_ports, out, out_ports,
+      {jacobian, samples, 0, 0, jacobian_sample_stride, jacobian_output_stride, jacobian_input_stride}, workspace,
+      workspace_bytes);
 }
 
 }  // extern "C"

@@ -104,7 +104,7 @@ typedef struct lockstep_compile_options {
   size_t size;                  /* sizeof(lockstep_compile_options) */
   lockstep_precision precision; /* of the arithmetic and of the arrays; weights are rounded to it */
   const char *cpu_target;       /* "avx512", "avx2", "neon", "scalar"; NULL: the best of this machine. Same bits. */
-  int derivatives;              /* not 0: prepare lockstep_jvp_* and lockstep_vjp_*, at three times the memory */
+  int derivatives;              /* not 0: prepare lockstep_jvp_*, _vjp_* and _jacobian_*, at three times the memory */
 } lockstep_compile_options;
 
 /* `options` may be NULL: float32, best instruction set. The model may be freed afterwards. */
@@ -254,6 +254,36 @@ lockstep_status lockstep_vjp_ports_f64(const lockstep_plan *plan, size_t samples
                                        const lockstep_input_f64 *out_bar, const lockstep_output_f64 *out,
                                        const lockstep_output_f64 *in_bar, size_t in_ports,
                                        size_t out_ports, void *workspace, size_t workspace_bytes);
+
+/* jacobian[sample][output][input] = the derivative of that output by that input at in[sample], whole: for Newton steps of
+ * nets with few inputs or outputs. out[sample] = net(in[sample]) unless out is NULL. Element (sample, output, input) lies
+ * at jacobian[sample * jacobian_sample_stride + output * jacobian_output_stride + input * jacobian_input_stride]: strides
+ * (outputs * inputs, inputs, 1) for C's array[sample][output][input], (outputs * inputs, 1, outputs) for matrices by
+ * columns, as LAPACK and Fortran have them. It may overlap nothing else. The bits are those of products with unit vectors:
+ * of lockstep_jvp_* where inputs are not more than outputs, of lockstep_vjp_* otherwise. The rest is as above. */
+lockstep_status lockstep_jacobian_f32(const lockstep_plan *plan, size_t samples, const float *in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, float *out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, float *jacobian,
+                                      ptrdiff_t jacobian_sample_stride, ptrdiff_t jacobian_output_stride,
+                                      ptrdiff_t jacobian_input_stride, void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_jacobian_f64(const lockstep_plan *plan, size_t samples, const double *in,
+                                      ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride, double *out,
+                                      ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, double *jacobian,
+                                      ptrdiff_t jacobian_sample_stride, ptrdiff_t jacobian_output_stride,
+                                      ptrdiff_t jacobian_input_stride, void *workspace, size_t workspace_bytes);
+
+/* The same for any net, one array for each port; `out` and the data of any of its ports may be NULL. The outputs of the
+ * Jacobian, and its inputs, are counted one port after another, as lockstep_port's first_feature says. */
+lockstep_status lockstep_jacobian_ports_f32(const lockstep_plan *plan, size_t samples, const lockstep_input_f32 *in,
+                                            size_t in_ports, const lockstep_output_f32 *out, size_t out_ports,
+                                            float *jacobian, ptrdiff_t jacobian_sample_stride,
+                                            ptrdiff_t jacobian_output_stride, ptrdiff_t jacobian_input_stride,
+                                            void *workspace, size_t workspace_bytes);
+lockstep_status lockstep_jacobian_ports_f64(const lockstep_plan *plan, size_t samples, const lockstep_input_f64 *in,
+                                            size_t in_ports, const lockstep_output_f64 *out, size_t out_ports,
+                                            double *jacobian, ptrdiff_t jacobian_sample_stride,
+                                            ptrdiff_t jacobian_output_stride, ptrdiff_t jacobian_input_stride,
+                                            void *workspace, size_t workspace_bytes);
 
 /* ---- on an NVIDIA GPU: arrays that lie on the device, in order on the host program's own stream ------------ */
 
