@@ -4,13 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "bindings/python/device_derivatives.h"
 #include "bindings/python/ports.h"
-#include "lockstep/kernels/tile.h"
+#include "lockstep/core/matrix_batch_view.h"
 #include "lockstep/nn/net_derivatives.h"
 
 namespace nb = nanobind;
@@ -61,95 +60,20 @@ nb::object multiply(Net& net, nb::handle x, nb::handle vector, Side side) {
                                                          : multiply<double>(net, in, along, side);
 }
 
-// Where the derivative of one port's features by another's lies: [sample][output][input].
+// The derivative of one port's features by another's, [sample][output][input], and where these are counted from.
 template <class T>
 struct Block {
   T* data;
-  std::size_t outputs, inputs;
+  std::size_t outputs, inputs, first_output, first_input;
 
-  // What products make, [row][made feature]: of one seed's unit vector for all samples, of all of them for one sample.
-  MatrixView<T> of_seed(Side side, std::size_t seed, std::size_t rows, std::size_t made) const {
-    T* const first = data + seed * (side == Side::jvp ? 1 : inputs);
-    return {first, rows, made, static_cast<std::ptrdiff_t>(outputs * inputs),
-            side == Side::jvp ? static_cast<std::ptrdiff_t>(inputs) : 1};
-  }
-  MatrixView<T> of_sample(Side side, std::size_t sample, std::size_t seeds, std::size_t made) const {
-    T* const first = data + sample * outputs * inputs;
-    const auto along_inputs = std::ptrdiff_t(1), along_outputs = static_cast<std::ptrdiff_t>(inputs);
-    return side == Side::jvp ? MatrixView<T>{first, seeds, made, along_inputs, along_outputs}
-                             : MatrixView<T>{first, seeds, made, along_outputs, along_inputs};
+  void take(const MatrixBatchView<T>& jacobian) {
+    T* to = data;
+    for (std::size_t sample = 0; sample < jacobian.samples; ++sample) {
+      for (std::size_t i = 0; i < outputs; ++i)
+        to = std::copy_n(&jacobian(sample, first_output + i, first_input), inputs, to);
+    }
   }
 };
-
-// J of `rows` samples into blocks[output port][input port], a unit vector after another: for all samples at once, or of
-// each sample all of a port's at once, whichever leaves fewer lanes of a tile idle.
-template <class T>
-void differentiate(const nn::NetDerivatives<T>& derivatives, const std::vector<MatrixView<const T>>& in,
-                   const std::vector<std::vector<Block<T>>>& blocks) {
-  const auto widths = [](auto ports) {
-    std::vector<std::size_t> list;
-    for (const auto& port : ports) list.push_back(port.width);
-    return list;
-  };
-  const auto sum = [](const std::vector<std::size_t>& list) {
-    return std::accumulate(list.begin(), list.end(), std::size_t(0));
-  };
-  const std::vector<std::size_t> in_widths = widths(derivatives.inputs()), out_widths = widths(derivatives.outputs());
-  const std::size_t rows = in.front().rows;
-  const Side side = sum(out_widths) < sum(in_widths) ? Side::vjp : Side::jvp;
-  const std::vector<std::size_t>& seeded = side == Side::jvp ? in_widths : out_widths;
-  const std::vector<std::size_t>& made = side == Side::jvp ? out_widths : in_widths;
-  const std::size_t widest = *std::max_element(seeded.begin(), seeded.end());
-  const std::vector<T> zeros(widest);
-  std::vector<T> units(widest * widest);
-  for (std::size_t i = 0; i < widest; ++i) units[i * widest + i] = 1;
-  const auto multiply = [&](const std::vector<MatrixView<const T>>& at, const std::vector<MatrixView<const T>>& along,
-                            const std::vector<MatrixView<T>>& to) {
-    using In = std::span<const MatrixView<const T>>;
-    using Out = std::span<const MatrixView<T>>;
-    if (side == Side::jvp) {
-      derivatives.jvp(In(at), In(along), Out(), Out(to));
-    } else {
-      derivatives.vjp(In(at), In(along), Out(), Out(to));
-    }
-  };
-  const auto block = [&](std::size_t port, std::size_t seed) -> const Block<T>& {
-    return side == Side::jvp ? blocks[port][seed] : blocks[seed][port];
-  };
-  // Rows of unit vectors of port `which` from the one of feature `first` on, `step` apart; of the others, none.
-  const auto unit_rows = [&](std::size_t which, std::size_t first, std::size_t count, std::size_t step) {
-    std::vector<MatrixView<const T>> along;
-    for (std::size_t port = 0; port < seeded.size(); ++port) {
-      const bool chosen = port == which;
-      along.push_back({chosen ? units.data() + first * widest : zeros.data(), count, seeded[port],
-                       chosen ? static_cast<std::ptrdiff_t>(step) : 0, 1});
-    }
-    return along;
-  };
-  std::vector<MatrixView<T>> to(made.size());
-  for (std::size_t seed = 0; seed < seeded.size(); ++seed) {
-    const std::size_t width = seeded[seed];
-    constexpr std::size_t kLanes = kTileLanes;
-    const auto tiles = [](std::size_t samples) { return (samples + kLanes - 1) / kLanes; };
-    if (width * tiles(rows) <= rows * tiles(width)) {
-      for (std::size_t i = 0; i < width; ++i) {
-        for (std::size_t port = 0; port < made.size(); ++port)
-          to[port] = block(port, seed).of_seed(side, i, rows, made[port]);
-        multiply(in, unit_rows(seed, i, rows, 0), to);
-      }
-      continue;
-    }
-    for (std::size_t sample = 0; sample < rows; ++sample) {
-      std::vector<MatrixView<const T>> at = in;
-      for (auto& view : at)
-        view = {view.data + static_cast<std::ptrdiff_t>(sample) * view.row_stride, width, view.columns, 0,
-                view.column_stride};
-      for (std::size_t port = 0; port < made.size(); ++port)
-        to[port] = block(port, seed).of_sample(side, sample, width, made[port]);
-      multiply(at, unit_rows(seed, 0, width, widest), to);
-    }
-  }
-}
 
 template <class T>
 nb::object whole(Net& net, nb::handle x, const PortArrays& arrays) {
@@ -160,21 +84,32 @@ nb::object whole(Net& net, nb::handle x, const PortArrays& arrays) {
   std::vector<MatrixView<const T>> in;
   for (const auto& array : arrays.views) in.push_back(array->template view<const T>());
   std::vector<std::vector<nb::object>> results;  // [output port][input port]
-  std::vector<std::vector<Block<T>>> blocks;
+  std::vector<Block<T>> blocks;
+  std::size_t all_outputs = 0, all_inputs = 0;
   for (const nn::Port& output : outputs) {
     results.emplace_back();
-    blocks.emplace_back();
     const std::size_t height = output.features.size();
+    all_inputs = 0;
     for (const nn::Port& input : inputs) {
       const std::size_t width = input.features.size();
       const nb::object made = new_array(first.precision(), std::array{first.rows() * height}, width);
-      blocks.back().push_back({ArrayView(made, Access::write, "result").template view<T>().data, height, width});
+      T* const data = ArrayView(made, Access::write, "result").template view<T>().data;
+      blocks.push_back({data, height, width, all_outputs, all_inputs});
       results.back().push_back(made.attr("reshape")(shape_of(first.leading(), {height, width})));
+      all_inputs += width;
     }
+    all_outputs += height;
   }
   if (first.rows() > 0) {
     const nb::gil_scoped_release others_may_run;
-    differentiate<T>(derivatives, in, blocks);
+    // In place where one block is all there is.
+    std::vector<T> numbers(blocks.size() == 1 ? 0 : first.rows() * all_outputs * all_inputs);
+    const MatrixBatchView<T> jacobian{blocks.size() == 1 ? blocks.front().data : numbers.data(), first.rows(),
+                                      all_outputs, all_inputs};
+    derivatives.jacobian(std::span<const MatrixView<const T>>(in), {}, jacobian);
+    if (blocks.size() > 1) {
+      for (Block<T>& block : blocks) block.take(jacobian);
+    }
   }
   std::vector<nb::object> by_output;
   for (const auto& row : results) {
