@@ -16,6 +16,9 @@ program fortran_test
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
   real(real32) :: x4(3, 7, 5, 2), y4(3, 7, 5, 2), x4m(7, 5, 3, 2), y4m(7, 5, 3, 2), x4l(7, 5, 2, 3), y4l(7, 5, 2, 3)
   real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
+  real(real64) :: jac64(3, 3, n), expected64(3, 3, n), last64(n, 3, 3)
+  real(real32) :: jac(3, 3, n)
+  real(real64) :: ten(10, n), eight(8, n), bars(8, n), products(10, n), jac10(8, 10, n)
   type :: point  ! what a host that keeps its fields together has
     real(real64) :: depth = -1
     real(real32) :: temperature = 0, flux = 0
@@ -143,6 +146,8 @@ program fortran_test
   call model%load('no_such_file.safetensors', stat=stat, errmsg=message)
   call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing file is named')
   call claim(model%inputs() == 3, 'a failed load leaves the model as it was')
+  call plan%jacobian(x, jac, stat=stat, errmsg=message)
+  call claim(stat == lockstep_unsupported .and. index(message, 'derivatives=.true.') > 0, 'Jacobians must be asked for')
   call plan%jvp(x, x, y, stat=stat, errmsg=message)
   call claim(stat == lockstep_unsupported .and. index(message, 'derivatives') > 0, 'derivatives must be asked for')
   call plan%compile(model, derivatives=.true.)
@@ -170,6 +175,50 @@ program fortran_test
   call claim(stat == lockstep_invalid_argument .and. index(message, 'y_bar: found 69 samples') == 1, 'vjp names y_bar')
   call plan%vjp(x(:, 9), x(:, 9), one(:2), stat=stat, errmsg=message)
   call claim(stat == lockstep_invalid_argument .and. index(message, 'x_bar: found 2 features') == 1, 'vjp names x_bar')
+
+  ! Whole Jacobians are products with unit vectors.
+  call plan64%evaluate(x64, y64)
+  do i = 1, 3
+    v64 = 0
+    v64(i, :) = 1
+    call plan64%jvp(x64, v64, expected64(:, i, :))
+  end do
+  call plan64%jacobian(x64, jac64)
+  call claim(all(jac64 == expected64), 'a Jacobian is made of products, column by column')
+  w64 = 0
+  jac64 = 0
+  call plan64%jacobian(x64, jac64, w64)
+  call claim(all(jac64 == expected64) .and. all(w64 == y64), 'the net''s values come with it')
+  call plan64%jacobian(x64(:, 9), jac64(:, :, 1), w64(:, 1))
+  call claim(all(jac64(:, :, 1) == expected64(:, :, 9)) .and. all(w64(:, 1) == y64(:, 9)), 'a Jacobian of one sample')
+  call plan64%jacobian(transpose(x64), last64, feature_dimension=2)
+  call claim(all([((all(last64(:, j, i) == expected64(j, i, :)), j=1, 3), i=1, 3)]), 'of features last')
+  w64 = x64
+  jac64 = 0
+  call plan64%jacobian(w64(3:1:-1, n:1:-2), jac64(3:1:-1, :, ::2), w64(3:1:-1, n:1:-2))
+  call plan64%jacobian(x64(3:1:-1, n:1:-2), expected64(:, :, :n / 2), y64(:, :n / 2))
+  call claim(all(jac64(3:1:-1, :, ::2) == expected64(:, :, :n / 2)) .and. all(jac64(:, :, 2::2) == 0) .and. &
+             all(w64(3:1:-1, n:1:-2) == y64(:, :n / 2)), 'of sections, values in the place of x')
+  call plan%jacobian(x, jac)
+  do i = 1, 3
+    yt = 0
+    yt(:, i) = 1
+    call plan%jvp(x, transpose(yt), y)
+    call claim(all(jac(:, i, :) == y), 'a Jacobian in float32')
+  end do
+  call plan%jacobian(x(:, 9), jac(:, :, 1))
+  call claim(all(jac(:, :, 1) == jac(:, :, 9)), 'of one sample in float32')
+  call plan%jacobian(x, jac(:, :2, :), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. &
+             index(message, 'jac: found the shape (3, 2, 70), expected (3, 3, 70)') == 1, 'shapes of Jacobians are told')
+  call plan%jacobian(x, jac, y(:, 2:), stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'y: found 69 samples') == 1, 'and of values with them')
+  call plan%jacobian(x, jac, feature_dimension=3, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'feature_dimension: found 3') == 1, &
+             'and feature dimensions that are none')
+  call plan%jacobian(jac(:, 1, :), jac, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'jacobian: found memory that overlaps in') == 1, &
+             'a Jacobian lies apart from what it is of')
   call plan%load('no_such_file.plan', stat=stat, errmsg=message)
   call claim(stat == lockstep_bad_file .and. index(message, 'no_such_file') > 0, 'a missing plan file is named')
 
@@ -281,6 +330,19 @@ program fortran_test
   call claim(low <= -huge(low) .and. high >= huge(high), 'where the file tells them')
   call model%input_range(11, low, high)
   call claim(low <= -huge(low) .and. high >= huge(high) .and. model%input_unit(11) == '', 'a feature that is none has none')
+
+  ! 10 inputs, 8 outputs: row by row.
+  call plan64%compile(model, precision=lockstep_float64, derivatives=.true.)
+  call random_number(ten)
+  call plan64%jacobian(ten, jac10, eight)
+  do i = 1, 8
+    bars = 0
+    bars(i, :) = 1
+    call plan64%vjp(ten, bars, products)
+    call claim(all(jac10(i, :, :) == products), 'a Jacobian of fewer outputs than inputs')
+  end do
+  call plan64%evaluate(ten, bars)
+  call claim(all(bars == eight), 'and its values')
 
   call plan%free()
   call plan%evaluate(x, y, stat=stat, errmsg=message)

@@ -79,6 +79,11 @@ module lockstep
     procedure, private :: jvp_f32_1, jvp_f32_2, jvp_f64_1, jvp_f64_2, vjp_f32_1, vjp_f32_2, vjp_f64_1, vjp_f64_2
     generic :: jvp => jvp_f32_1, jvp_f32_2, jvp_f64_1, jvp_f64_2
     generic :: vjp => vjp_f32_1, vjp_f32_2, vjp_f64_1, vjp_f64_2
+    ! jacobian(x, jac [, y] [, feature_dimension] [, stat] [, errmsg]): jac = J whole, the derivative of each output by each
+    ! input, and y = net(x) where it is given. x(input): jac(output, input). x(input, sample): jac(output, input, sample);
+    ! with feature_dimension=2, x(sample, input): jac(sample, output, input). jac may overlap neither x nor y.
+    procedure, private :: jacobian_f32_1, jacobian_f32_2, jacobian_f64_1, jacobian_f64_2
+    generic :: jacobian => jacobian_f32_1, jacobian_f32_2, jacobian_f64_1, jacobian_f64_2
     ! The same for nets of several ports, with a lockstep_array for each port in the order of the plan:
     !   call plan%evaluate_ports([lockstep_array(state), lockstep_array(forcing)], [lockstep_array(flux, 2)])
     ! jvp_ports(x, x_dot, y_dot), vjp_ports(x, y_bar, x_bar).
@@ -335,6 +340,20 @@ module lockstep
       type(c_ptr), value :: plan, x, v, y, w, workspace
       integer(c_size_t), value :: samples, bytes
       integer(c_intptr_t), value :: xs, xf, vs, vf, ys, yf, ws, wf
+    end function
+    integer(c_int) function c_jacobian_f32(plan, samples, x, xs, xf, y, ys, yf, jac, js, jo, ji, workspace, bytes) &
+        bind(c, name='lockstep_jacobian_f32')
+      import
+      type(c_ptr), value :: plan, x, y, jac, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, ys, yf, js, jo, ji
+    end function
+    integer(c_int) function c_jacobian_f64(plan, samples, x, xs, xf, y, ys, yf, jac, js, jo, ji, workspace, bytes) &
+        bind(c, name='lockstep_jacobian_f64')
+      import
+      type(c_ptr), value :: plan, x, y, jac, workspace
+      integer(c_size_t), value :: samples, bytes
+      integer(c_intptr_t), value :: xs, xf, ys, yf, js, jo, ji
     end function
     integer(c_size_t) function c_model_ports(model, direction) bind(c, name='lockstep_model_ports')
       import
@@ -1043,6 +1062,122 @@ contains
                           0_c_size_t), stat, errmsg)
   end subroutine
 
+  subroutine jacobian_f32_1(self, x, jac, y, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:)
+    real(c_float), intent(inout), target :: jac(:, :)
+    real(c_float), intent(inout), optional, target :: y(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: values
+    integer(c_intptr_t) :: ys
+    integer :: y_shape(1)
+    y_shape = self%output_count
+    if (present(y)) y_shape = shape(y)
+    if (.not. fits(self, shape(x), 'y', y_shape, 1, stat, errmsg)) return
+    if (.not. jacobian_fits(shape(jac), [self%output_count, self%input_count], stat, errmsg)) return
+    values = c_null_ptr
+    ys = 1
+    if (present(y)) then
+      values = c_loc(y(1))
+      ys = stride_f32_1(y)
+    end if
+    call answer(c_jacobian_f32(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f32_1(x), values, 1_c_intptr_t, &
+                               ys, c_loc(jac(1, 1)), 1_c_intptr_t, stride_f32_1(jac(:, 1)), stride_f32_1(jac(1, :)), &
+                               c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jacobian_f32_2(self, x, jac, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_float), intent(in), target :: x(:, :)
+    real(c_float), intent(inout), target :: jac(:, :, :)
+    real(c_float), intent(inout), optional, target :: y(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: values
+    integer(c_intptr_t) :: xs(2), ys(2), js(3)
+    integer :: f, s, y_shape(2), jac_shape(3)
+    f = chosen(feature_dimension)
+    s = 3 - f
+    y_shape = shape(x)
+    if (f == 1 .or. f == 2) y_shape(f) = self%output_count
+    if (present(y)) y_shape = shape(y)
+    if (.not. fits(self, shape(x), 'y', y_shape, f, stat, errmsg)) return
+    jac_shape = [self%output_count, self%input_count, size(x, s)]
+    if (f == 2) jac_shape = cshift(jac_shape, -1)
+    if (.not. jacobian_fits(shape(jac), jac_shape, stat, errmsg)) return
+    xs = [stride_f32_1(x(:, 1)), stride_f32_1(x(1, :))]
+    ys = 1
+    values = c_null_ptr
+    if (present(y)) then
+      ys = [stride_f32_1(y(:, 1)), stride_f32_1(y(1, :))]
+      values = c_loc(y(1, 1))
+    end if
+    js = [stride_f32_1(jac(:, 1, 1)), stride_f32_1(jac(1, :, 1)), stride_f32_1(jac(1, 1, :))]
+    if (f == 2) js = cshift(js, 1)
+    call answer(c_jacobian_f32(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), values, ys(s), ys(f), &
+                               c_loc(jac(1, 1, 1)), js(3), js(1), js(2), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jacobian_f64_1(self, x, jac, y, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:)
+    real(c_double), intent(inout), target :: jac(:, :)
+    real(c_double), intent(inout), optional, target :: y(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: values
+    integer(c_intptr_t) :: ys
+    integer :: y_shape(1)
+    y_shape = self%output_count
+    if (present(y)) y_shape = shape(y)
+    if (.not. fits(self, shape(x), 'y', y_shape, 1, stat, errmsg)) return
+    if (.not. jacobian_fits(shape(jac), [self%output_count, self%input_count], stat, errmsg)) return
+    values = c_null_ptr
+    ys = 1
+    if (present(y)) then
+      values = c_loc(y(1))
+      ys = stride_f64_1(y)
+    end if
+    call answer(c_jacobian_f64(self%handle, 1_c_size_t, c_loc(x(1)), 1_c_intptr_t, stride_f64_1(x), values, 1_c_intptr_t, &
+                               ys, c_loc(jac(1, 1)), 1_c_intptr_t, stride_f64_1(jac(:, 1)), stride_f64_1(jac(1, :)), &
+                               c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
+  subroutine jacobian_f64_2(self, x, jac, y, feature_dimension, stat, errmsg)
+    class(lockstep_plan), intent(in) :: self
+    real(c_double), intent(in), target :: x(:, :)
+    real(c_double), intent(inout), target :: jac(:, :, :)
+    real(c_double), intent(inout), optional, target :: y(:, :)
+    integer, intent(in), optional :: feature_dimension
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: values
+    integer(c_intptr_t) :: xs(2), ys(2), js(3)
+    integer :: f, s, y_shape(2), jac_shape(3)
+    f = chosen(feature_dimension)
+    s = 3 - f
+    y_shape = shape(x)
+    if (f == 1 .or. f == 2) y_shape(f) = self%output_count
+    if (present(y)) y_shape = shape(y)
+    if (.not. fits(self, shape(x), 'y', y_shape, f, stat, errmsg)) return
+    jac_shape = [self%output_count, self%input_count, size(x, s)]
+    if (f == 2) jac_shape = cshift(jac_shape, -1)
+    if (.not. jacobian_fits(shape(jac), jac_shape, stat, errmsg)) return
+    xs = [stride_f64_1(x(:, 1)), stride_f64_1(x(1, :))]
+    ys = 1
+    values = c_null_ptr
+    if (present(y)) then
+      ys = [stride_f64_1(y(:, 1)), stride_f64_1(y(1, :))]
+      values = c_loc(y(1, 1))
+    end if
+    js = [stride_f64_1(jac(:, 1, 1)), stride_f64_1(jac(1, :, 1)), stride_f64_1(jac(1, 1, :))]
+    if (f == 2) js = cshift(js, 1)
+    call answer(c_jacobian_f64(self%handle, size(x, s, c_size_t), c_loc(x(1, 1)), xs(s), xs(f), values, ys(s), ys(f), &
+                               c_loc(jac(1, 1, 1)), js(3), js(1), js(2), c_null_ptr, 0_c_size_t), stat, errmsg)
+  end subroutine
+
   integer function model_input_ports(self)
     class(lockstep_model), intent(in) :: self
     model_input_ports = int(c_model_ports(self%handle, 0_c_int))
@@ -1448,6 +1583,26 @@ contains
     end function
   end function
 
+  logical function jacobian_fits(found, expected, stat, errmsg)
+    integer, intent(in) :: found(:), expected(:)
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    jacobian_fits = all(found == expected)
+    if (.not. jacobian_fits) call refuse('jac: found the shape (' // list(found) // '), expected (' // list(expected) // &
+                                         '); allocate it first, if it is not', stat, errmsg)
+
+  contains
+    function list(numbers)
+      integer, intent(in) :: numbers(:)
+      character(:), allocatable :: list
+      integer :: i
+      list = text(numbers(1))
+      do i = 2, size(numbers)
+        list = list // ', ' // text(numbers(i))
+      end do
+    end function
+  end function
+
   logical function one_port(self, direction, name, stat, errmsg)
     class(lockstep_plan), intent(in) :: self
     integer(c_int), intent(in) :: direction
@@ -1528,6 +1683,8 @@ contains
       words = 'x' // words(3:)
     else if (index(words, 'out') == 1) then
       words = 'y' // words(4:)
+    else if (words == 'jacobian') then
+      words = 'jac'
     end if
     words = words // ': found an array that is not allocated, or a pointer to none, expected one that is'
   end function
