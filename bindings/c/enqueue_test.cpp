@@ -89,6 +89,68 @@ TEST_F(OnAStream, takes_a_mode_of_tensor_cores) {
   lockstep_plan_free(cpu);
 }
 
+// Products by the CPU's plan of derivatives, and by derivatives of the model, which are nets of two ports.
+TEST_F(OnAStream, multiplies_with_jacobians_as_the_cpu_does) {
+  const lockstep_device_options float64{sizeof float64, LOCKSTEP_FLOAT64, 0, nullptr};
+  const lockstep_compile_options options{sizeof options, LOCKSTEP_FLOAT64, nullptr, 1};
+  lockstep_plan* cpu = nullptr;
+  ASSERT_EQ(lockstep_compile(model_, &options, &cpu), LOCKSTEP_OK);
+  const std::vector<double> x = inputs<double>(kSamples * 32), x_dot(x.rbegin(), x.rend()),
+                            y_bar = inputs<double>(kSamples * 31);
+  std::vector<double> y(kSamples * 31), y_dot(y), x_bar(x), whole(kSamples * 31 * 32);
+  ASSERT_EQ(lockstep_jvp_f64(cpu, kSamples, x.data(), 32, 1, x_dot.data(), 32, 1, y.data(), 31, 1, y_dot.data(), 31, 1,
+                             nullptr, 0),
+            LOCKSTEP_OK);
+  ASSERT_EQ(lockstep_vjp_f64(cpu, kSamples, x.data(), 32, 1, y_bar.data(), 31, 1, nullptr, 0, 0, x_bar.data(), 32, 1,
+                             nullptr, 0),
+            LOCKSTEP_OK);
+  ASSERT_EQ(
+      lockstep_jacobian_f64(cpu, kSamples, x.data(), 32, 1, nullptr, 0, 0, whole.data(), 31 * 32, 32, 1, nullptr, 0),
+      LOCKSTEP_OK);
+  struct Product {
+    lockstep_derivative which;
+    const std::vector<double>* vector;  // none: of the Jacobian itself
+    const std::vector<double>& expected;
+  };
+  for (const auto& [which, vector, expected] :
+       {Product{LOCKSTEP_JVP, &x_dot, y_dot}, Product{LOCKSTEP_VJP, &y_bar, x_bar},
+        Product{LOCKSTEP_JACOBIAN, nullptr, whole}}) {
+    SCOPED_TRACE(which);
+    lockstep_model* derivative = nullptr;
+    lockstep_device_plan* plan = nullptr;
+    ASSERT_EQ(lockstep_model_derivative(model_, which, &derivative), LOCKSTEP_OK) << lockstep_last_error();
+    ASSERT_EQ(lockstep_device_compile(derivative, &float64, &plan), LOCKSTEP_OK) << lockstep_last_error();
+    std::vector<lockstep_input_f64> in = {{x.data(), 32, 1}};
+    const auto rows = [](const std::vector<double>& numbers) {
+      return static_cast<std::ptrdiff_t>(numbers.size() / kSamples);
+    };
+    if (vector != nullptr) in.push_back({vector->data(), rows(*vector), 1});
+    std::vector<double> values(y.size()), found(expected.size());
+    const lockstep_output_f64 out[] = {{values.data(), 31, 1}, {found.data(), rows(expected), 1}};
+    ASSERT_EQ(lockstep_enqueue_ports_f64(plan, nullptr, kSamples, in.data(), in.size(), out, 2), LOCKSTEP_OK)
+        << lockstep_last_error();
+    EXPECT_EQ(values, y);
+    EXPECT_EQ(found, expected);
+    lockstep_device_plan_free(plan);
+    lockstep_model_free(derivative);
+  }
+  lockstep_plan_free(cpu);
+}
+
+TEST_F(OnAStream, answers_misuse_of_derivatives_by_a_status_and_words) {
+  lockstep_model* made = nullptr;
+  EXPECT_EQ(lockstep_model_derivative(nullptr, LOCKSTEP_JVP, &made), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_model_derivative(model_, LOCKSTEP_JVP, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_model_derivative(model_, static_cast<lockstep_derivative>(3), &made), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_STREQ(lockstep_last_error(), "which: found 3, expected LOCKSTEP_JVP, LOCKSTEP_VJP or LOCKSTEP_JACOBIAN");
+  EXPECT_EQ(made, nullptr);
+  ASSERT_EQ(lockstep_model_derivative(model_, LOCKSTEP_VJP, &made), LOCKSTEP_OK);
+  lockstep_model* again = nullptr;
+  EXPECT_EQ(lockstep_model_derivative(made, LOCKSTEP_VJP, &again), LOCKSTEP_UNSUPPORTED);
+  EXPECT_EQ(again, nullptr);
+  lockstep_model_free(made);
+}
+
 #ifdef LOCKSTEP_ONNX
 // Arrays for all ports of a plan, one port after another in one vector, samples after samples in each.
 template <class T, class Array>

@@ -21,6 +21,7 @@
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/nn/compile.h"
+#include "lockstep/nn/derivative_model.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/plan_file.h"
 
@@ -177,6 +178,23 @@ lockstep_status lockstep_model_load(const char* path, const lockstep_load_option
     if (known.hidden_activation) read.hidden_activation = known.hidden_activation;
     *model =
         std::make_unique<lockstep_model>(lockstep_model{kModelMark, lockstep::c::load_model(path, read)}).release();
+  });
+}
+
+lockstep_status lockstep_model_derivative(const lockstep_model* model, lockstep_derivative which,
+                                          lockstep_model** derivative) {
+  const lockstep::c::HostFlags flags;
+  return guarded([&] {
+    const lockstep::nn::Model& known_model = known(model).model;
+    require_pointer(derivative, "derivative");
+    if (which != LOCKSTEP_JVP && which != LOCKSTEP_VJP && which != LOCKSTEP_JACOBIAN) {
+      throw lockstep::Error(lockstep::ErrorKind::invalid_argument,
+                            {"which", std::to_string(which), "LOCKSTEP_JVP, LOCKSTEP_VJP or LOCKSTEP_JACOBIAN", {}});
+    }
+    static_assert(LOCKSTEP_VJP == int(lockstep::nn::Derivative::vjp));
+    static_assert(LOCKSTEP_JACOBIAN == int(lockstep::nn::Derivative::jacobian));
+    auto made = lockstep::nn::derivative_model(known_model, static_cast<lockstep::nn::Derivative>(which));
+    *derivative = std::make_unique<lockstep_model>(lockstep_model{kModelMark, std::move(made)}).release();
   });
 }
 

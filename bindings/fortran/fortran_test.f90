@@ -7,15 +7,15 @@ program fortran_test
   use packed_points, only: packed_temperature
   implicit none
   integer, parameter :: n = 70
-  type(lockstep_model) :: model, never_loaded, two_ports
-  type(lockstep_plan) :: plan, plan64
+  type(lockstep_model) :: model, never_loaded, two_ports, derivative
+  type(lockstep_plan) :: plan, plan64, with_products
   type(lockstep_device_plan) :: device_plan
   real(real32), target :: xd(3, n), yd(3, n)
   real(real64), target :: xd64(3, n)
   real(real32) :: x(3, n), y(3, n), xt(n, 3), yt(n, 3), wide(7, 2 * n), out(5, 3 * n), one(3)
   real(real32) :: x3(3, 7, 10), y3(3, 7, 10), xm(7, 3, 10), ym(7, 3, 10), xl(7, 10, 3), yl(7, 10, 3)
   real(real32) :: x4(3, 7, 5, 2), y4(3, 7, 5, 2), x4m(7, 5, 3, 2), y4m(7, 5, 3, 2), x4l(7, 5, 2, 3), y4l(7, 5, 2, 3)
-  real(real64) :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n)
+  real(real64), target :: x64(3, n), y64(3, n), v64(3, n), w64(3, n), jv64(3, n), jw64(3, n), rows64(9, n)
   real(real64) :: jac64(3, 3, n), expected64(3, 3, n), last64(n, 3, 3)
   real(real32) :: jac(3, 3, n)
   real(real64) :: ten(10, n), eight(8, n), bars(8, n), products(10, n), jac10(8, 10, n)
@@ -193,6 +193,24 @@ program fortran_test
   call claim(all(jac64(:, :, 1) == expected64(:, :, 9)) .and. all(w64(:, 1) == y64(:, 9)), 'a Jacobian of one sample')
   call plan64%jacobian(transpose(x64), last64, feature_dimension=2)
   call claim(all([((all(last64(:, j, i) == expected64(j, i, :)), j=1, 3), i=1, 3)]), 'of features last')
+  ! The same of a derivative that is a net.
+  call derivative%derivative_of(model, lockstep_jacobian)
+  call with_products%compile(derivative, precision=lockstep_float64)
+  call with_products%evaluate_ports([lockstep_array(x64)], [lockstep_array(w64), lockstep_array(rows64)])
+  call claim(all(w64 == y64) .and. all([((all(rows64(3 * j + i - 3, :) == expected64(j, i, :)), j=1, 3), i=1, 3)]), &
+             'a Jacobian is a net, by rows')
+  call with_products%free()
+  call derivative%derivative_of(model, lockstep_jvp)
+  call with_products%compile(derivative, precision=lockstep_float64)
+  call claim(with_products%input_port('x_dot') == 2 .and. with_products%output_port('y_dot') == 2, 'of named ports')
+  call with_products%evaluate_ports([lockstep_array(x64), lockstep_array(v64)], [lockstep_array(w64), lockstep_array(jw64)])
+  call claim(all(w64 == y64) .and. all(jw64 == expected64(:, 3, :)), 'so are products')
+  call derivative%derivative_of(derivative, lockstep_vjp, stat=stat, errmsg=message)
+  call claim(stat == lockstep_unsupported .and. index(message, 'a derivative already') > 0, 'of a net, once')
+  call derivative%derivative_of(model, 7, stat=stat, errmsg=message)
+  call claim(stat == lockstep_invalid_argument .and. index(message, 'which: found 7') == 1, 'of three kinds')
+  call with_products%free()
+  call derivative%free()
   w64 = x64
   jac64 = 0
   call plan64%jacobian(w64(3:1:-1, n:1:-2), jac64(3:1:-1, :, ::2), w64(3:1:-1, n:1:-2))

@@ -25,12 +25,16 @@ module lockstep
   integer, parameter, public :: lockstep_out_of_memory = 6, lockstep_internal = 7
   ! Precision of a plan's arithmetic and arrays.
   integer, parameter, public :: lockstep_float32 = 0, lockstep_float64 = 1
+  ! Of a net x -> y, the net that takes x and x_dot and gives y and y_dot = J x_dot; takes x and y_bar and gives y and
+  ! x_bar = J^T y_bar; takes x and gives y and J by rows, [output][input].
+  integer, parameter, public :: lockstep_jvp = 0, lockstep_vjp = 1, lockstep_jacobian = 2
 
   type :: lockstep_model
     private
     type(c_ptr) :: handle = c_null_ptr
   contains
     procedure :: load => model_load
+    procedure :: derivative_of => model_derivative_of
     procedure :: inputs => model_inputs
     procedure :: outputs => model_outputs
     procedure :: input_name => model_input_name
@@ -233,6 +237,12 @@ module lockstep
       character(kind=c_char), intent(in) :: path(*)
       type(load_options), intent(in) :: options
       type(c_ptr), intent(inout) :: model
+    end function
+    integer(c_int) function c_model_derivative(model, which, derivative) bind(c, name='lockstep_model_derivative')
+      import
+      type(c_ptr), value :: model
+      integer(c_int), value :: which
+      type(c_ptr), intent(inout) :: derivative
     end function
     subroutine c_model_free(model) bind(c, name='lockstep_model_free')
       import
@@ -471,6 +481,24 @@ contains
       options%hidden_activation = c_loc(hidden)
     end if
     status = c_model_load(to_c(path), options, handle)
+    if (status == lockstep_ok) then
+      call self%free()
+      self%handle = handle
+    end if
+    call answer(status, stat, errmsg)
+  end subroutine
+
+  ! Becomes a derivative of `model`, lockstep_jvp, lockstep_vjp or lockstep_jacobian: a model of several ports, to be
+  ! compiled as any, for a GPU too. May be `model` itself.
+  subroutine model_derivative_of(self, model, which, stat, errmsg)
+    class(lockstep_model), intent(inout) :: self
+    type(lockstep_model), intent(in) :: model
+    integer, intent(in) :: which
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: handle
+    integer(c_int) :: status
+    status = c_model_derivative(model%handle, int(which, c_int), handle)
     if (status == lockstep_ok) then
       call self%free()
       self%handle = handle
