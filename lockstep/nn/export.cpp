@@ -180,10 +180,12 @@ constexpr std::string_view kCall = R"(#define @CALL static inline
 )";
 constexpr std::string_view kCudaCall = R"(#if defined(__CUDACC__)
 #define @CALL static __host__ __device__ __forceinline__
+#define @SHARED_CALL static __host__ __device__ __noinline__
 #define @MEMBER __host__ __device__
 #define @ANY_GROUP _Pragma("nv_exec_check_disable") /* a group of the device's or the host's own */
 #else
 #define @CALL static inline
+#define @SHARED_CALL static inline
 #define @MEMBER
 #define @ANY_GROUP
 #endif

@@ -46,7 +46,7 @@ std::vector<Model> nets() {
 #endif
   // Of a plain stack with scaling, few inputs or few outputs, and of a net with branches.
   const Model stack = Model::from_mlp(mlp::random_mlp({3, 20, 20, 5}, {ActivationKind::tanh}, 7));
-  const Model narrowing = Model::from_mlp(mlp::random_mlp({6, 9, 2}, {ActivationKind::gelu}, 8));
+  const Model narrowing = Model::from_mlp(mlp::random_mlp({6, 9, 9, 3}, {ActivationKind::gelu}, 8));
   for (const Derivative derivative : {Derivative::jvp, Derivative::vjp, Derivative::jacobian}) {
     models.push_back(derivative_model(stack, derivative));
     models.push_back(derivative_model(random_net(6), derivative));

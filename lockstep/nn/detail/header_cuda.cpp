@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kCudaLayer = R"(
 // {INPUTS} -> {OUTPUTS}{WHAT}
 template <class T>
-@CALL void $layer{N}(const $weight* w, const T* x, T* y) {
+{CALL} void $layer{N}(const $weight* w, const T* x, T* y) {
   const $block<{BLOCK}>* row = reinterpret_cast<const $block<{BLOCK}>*>(w);
   for (int first = 0; first < {PADDED}; first += {BLOCK}) {
     T sum[{BLOCK}];
@@ -22,7 +22,7 @@ template <class T>
 }
 @ANY_GROUP
 template <class Group, class T>
-@CALL void $group_layer{N}(const Group& group, const $weight* w, int samples, const T* x, T* y) {
+{CALL} void $group_layer{N}(const Group& group, const $weight* w, int samples, const T* x, T* y) {
   const int rank = (int)group.thread_rank(), size = (int)group.size();
   if (samples * ({PADDED} / {BLOCK}) >= size) {
     for (int item = rank; item < samples * ({PADDED} / {BLOCK}); item += size) {
@@ -151,6 +151,7 @@ std::string cuda_layer_text(const HeaderPlan& plan, std::size_t i) {
     return layer.function.empty() ? value : "$" + layer.function + "(" + value + ")";
   };
   return fill(kCudaLayer, {{"N", std::to_string(i)},
+                           {"CALL", cuda_call(layer.calls)},
                            {"INPUTS", std::to_string(layer.inputs)},
                            {"INPUTS_AND_BIAS", std::to_string(layer.inputs + 1)},
                            {"OUTPUTS", std::to_string(layer.outputs)},

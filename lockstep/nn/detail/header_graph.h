@@ -15,7 +15,8 @@ namespace lockstep::nn::detail {
 // Throws Error as to_graph().
 HeaderPlan graph_header_plan(const Model& model, const HeaderOptions& options);
 
-// Has nodes whose functions would be the same, in double, call that of the first.
+// Has nodes whose functions would be the same, in double, call that of the first, and counts the calls of each
+// function.
 void share_node_functions(HeaderPlan& plan);
 
 // The functions of the nodes but for the layers; `~` is left in.

@@ -62,8 +62,9 @@ class NodeTexts {
     if (!cuda_) {
       return what + "@CALL void $" + name + "~(int n, " + reads + kType + " *y) {\n" + tables_ + body + "}\n";
     }
-    return what + "@ANY_GROUP\ntemplate <class Group>\n@CALL void $" + name + "(const Group& group, int n, " + reads +
-           kType + "* y) {\n  const int rank = (int)group.thread_rank(), size = (int)group.size();\n" + tables_ + body +
+    return what + "@ANY_GROUP\ntemplate <class Group>\n" + cuda_call(step_->calls) + " void $" + name +
+           "(const Group& group, int n, " + reads + kType +
+           "* y) {\n  const int rank = (int)group.thread_rank(), size = (int)group.size();\n" + tables_ + body +
            "  group.sync();\n}\n";
   }
 
@@ -410,6 +411,15 @@ void share_node_functions(HeaderPlan& plan) {
     if (step.layer != HeaderStep::kNoLayer) continue;
     step.function_of = known.emplace(texts.function(step, ""), step.node).first->second;
   }
+  std::map<std::size_t, std::size_t> calls;
+  for (const HeaderStep& step : plan.graph->steps) {
+    if (step.layer == HeaderStep::kNoLayer) {
+      ++calls[step.function_of];
+    } else {
+      ++plan.layers[plan.layers[step.layer].functions_of].calls;
+    }
+  }
+  for (HeaderStep& step : plan.graph->steps) step.calls = calls[step.node];
 }
 
 template <class T>

@@ -23,6 +23,7 @@ struct HeaderLayer {
   // with its biases or from zero, and the one whose functions it calls; itself, or an earlier one.
   std::size_t weights_of = 0, functions_of = 0;
   bool starts_at_zero = false;
+  std::size_t calls = 0;  // of its functions, by all steps
   std::size_t padded() const { return (outputs + block - 1) / block * block; }
 };
 
@@ -39,6 +40,7 @@ struct HeaderStep {
   std::size_t layer = kNoLayer;
   std::size_t node = 0;
   std::size_t function_of = 0;     // the node whose function it calls: itself, or an earlier one that does the same
+  std::size_t calls = 0;           // of its own function, by all steps
   std::vector<std::size_t> reads;  // rows
   std::size_t makes = 0;           // row
   static constexpr std::size_t kNoLayer = ~std::size_t(0);
@@ -64,6 +66,10 @@ struct HeaderPlan {
   void add_layer(const DenseLayer& layer);
   std::string function_name(const Activation& activation);  // empty for identity
 };
+
+// How a function of CUDA that has so many callers is declared. One of a few is a part of each: a Jacobian's, with some
+// thirty, took nvcc minutes as parts.
+constexpr const char* cuda_call(std::size_t calls) { return calls > 2 ? "@SHARED_CALL" : "@CALL"; }
 
 // Replaces every {KEY} of the text by its value.
 using TextValues = std::map<std::string, std::string>;
