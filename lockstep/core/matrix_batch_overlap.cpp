@@ -8,20 +8,20 @@
 namespace lockstep {
 namespace {
 
-struct Axis {
+struct BatchAxis {
   std::size_t count = 1;
   std::ptrdiff_t stride = 0;
 };
 
 // Those axes that have more than one element, from the innermost out.
 struct SortedAxes {
-  Axis axes[3];
+  BatchAxis axes[3];
   std::size_t count = 0;
 
   explicit SortedAxes(const BatchPlaces& batch) {
-    const Axis all[] = {
+    const BatchAxis all[] = {
         {batch.samples, batch.sample_stride}, {batch.rows, batch.row_stride}, {batch.columns, batch.column_stride}};
-    for (const Axis& axis : all) {
+    for (const BatchAxis& axis : all) {
       if (axis.count < 2) continue;
       std::size_t at = count++;
       for (; at > 0 && std::abs(axes[at - 1].stride) > std::abs(axis.stride); --at) axes[at] = axes[at - 1];
@@ -41,7 +41,7 @@ bool fits_memory(const BatchPlaces& batch) {
 // arrays without gaps.
 Slices slices_of(const BatchPlaces& batch) {
   SortedAxes sorted(batch);
-  Axis(&axes)[3] = sorted.axes;
+  BatchAxis(&axes)[3] = sorted.axes;
   for (std::size_t i = 0; sorted.count == 3 && i < 2; ++i) {
     if (axes[i + 1].stride != static_cast<std::ptrdiff_t>(axes[i].count) * axes[i].stride) continue;
     axes[i].count *= axes[i + 1].count;

@@ -54,29 +54,34 @@ std::vector<float> numbers(std::size_t count, float step) {
   return result;
 }
 
-// Values and both products of every sample; empty where something failed.
+// Values, both products and the Jacobian of every sample; empty where something failed.
 std::vector<float> of_stack(const lockstep_plan* plan) {
   const std::size_t inputs = lockstep_plan_inputs(plan), outputs = lockstep_plan_outputs(plan);
   const auto in = static_cast<std::ptrdiff_t>(inputs), out = static_cast<std::ptrdiff_t>(outputs);
   const std::vector<float> x = numbers(kSamples * inputs, 0.02f), bar = numbers(kSamples * outputs, 0.01f);
-  std::vector<float> all(kSamples * (2 * outputs + inputs));
+  std::vector<float> all(kSamples * (2 * outputs + inputs + outputs * inputs));
   float *y = all.data(), *y_dot = y + kSamples * outputs, *x_bar = y_dot + kSamples * outputs;
+  float* const jacobian = x_bar + kSamples * inputs;
   const bool done = good(lockstep_evaluate_f32(plan, kSamples, x.data(), in, 1, y, out, 1, nullptr, 0)) &&
                     good(lockstep_jvp_f32(plan, kSamples, x.data(), in, 1, x.data(), in, 1, nullptr, 0, 0, y_dot, out,
                                           1, nullptr, 0)) &&
                     good(lockstep_vjp_f32(plan, kSamples, x.data(), in, 1, bar.data(), out, 1, nullptr, 0, 0, x_bar, in,
-                                          1, nullptr, 0));
+                                          1, nullptr, 0)) &&
+                    good(lockstep_jacobian_f32(plan, kSamples, x.data(), in, 1, nullptr, 0, 0, jacobian, out * in, in,
+                                               1, nullptr, 0));
   return done ? all : std::vector<float>();
 }
 
 std::vector<float> of_ports(const lockstep_plan* plan) {
   const std::vector<float> x = numbers(kSamples * 6, 0.02f);
-  std::vector<float> all(kSamples * 12);
+  std::vector<float> all(kSamples * (12 + 36));
   const lockstep_input_f32 in[] = {{x.data(), 3, 1}, {x.data() + kSamples * 3, 3, 1}};
   const auto at = [&](std::size_t place) { return lockstep_output_f32{all.data() + place * kSamples * 3, 3, 1}; };
   const lockstep_output_f32 out[] = {at(0), at(1)}, bar[] = {at(2), at(3)};
   const bool done = good(lockstep_evaluate_ports_f32(plan, kSamples, in, 2, out, 2, nullptr, 0)) &&
-                    good(lockstep_vjp_ports_f32(plan, kSamples, in, in, nullptr, bar, 2, 2, nullptr, 0));
+                    good(lockstep_vjp_ports_f32(plan, kSamples, in, in, nullptr, bar, 2, 2, nullptr, 0)) &&
+                    good(lockstep_jacobian_ports_f32(plan, kSamples, in, 2, nullptr, 0, all.data() + 12 * kSamples, 36,
+                                                     6, 1, nullptr, 0));
   return done ? all : std::vector<float>();
 }
 
