@@ -69,8 +69,8 @@ void lockstep_model_free(lockstep_model *model);
 /* The derivative of a model as a model again, for whatever takes models, lockstep_device_compile among them. J is the
  * Jacobian of all outputs by all inputs; x stands for the model's input ports, y for its output ports, and each has one
  * of the same width for its direction or cotangent, called "x_dot" or "y_bar" after it.
- * LOCKSTEP_UNSUPPORTED for a model that is a derivative, and for a Jacobian of more than four million weights, of which
- * each of its products has a copy. `model` may be freed afterwards. */
+ * LOCKSTEP_UNSUPPORTED for a model that is a derivative, and for a Jacobian of more than four million weights or a
+ * million operations, of which each of its products has a copy. `model` may be freed afterwards. */
 typedef enum lockstep_derivative {
   LOCKSTEP_JVP = 0,     /* takes x, then x_dot; gives y, then y_dot = J x_dot */
   LOCKSTEP_VJP = 1,     /* takes x, then y_bar; gives y, then x_bar = J^T y_bar */

@@ -26,7 +26,7 @@ std::optional<Derivative> parse_derivative(std::string_view text);
 // equations are no longer told apart.
 //
 // Throws Error (model) when the model is invalid or has a port of such a name already, (unsupported) when it holds
-// derivatives itself or, of `jacobian`, when there would be more than graph::kMostJacobianWeights weights.
+// derivatives itself or, of `jacobian`, when it would be larger than graph::jacobian_graph() makes one.
 Model derivative_model(const Model& model, Derivative derivative);
 
 }  // namespace lockstep::nn

@@ -193,7 +193,12 @@ TEST(DerivativeModel, refuses_what_has_none) {
   };
   EXPECT_THAT(made(derivative_model(net, Derivative::jvp), Derivative::jvp), HasSubstr("a derivative already"));
   const Model wide = Model::from_mlp(mlp::random_mlp({200, 500, 200}, {ActivationKind::tanh}, 1));
-  EXPECT_THAT(made(wide, Derivative::jacobian), HasSubstr("jacobian: found 200 times 200000 weights"));
+  EXPECT_THAT(made(wide, Derivative::jacobian), HasSubstr("jacobian: found 200 products of 200000 weights"));
+  graph::testing::Builder many;
+  std::size_t last = many.input(1100);
+  for (int i = 0; i < 1000; ++i) last = many.add(Unary{UnaryKind::exp}, {last});
+  many.output(last);
+  EXPECT_THAT(made(testing::named(many.graph), Derivative::jacobian), HasSubstr("1100 products of 1000 operations"));
   EXPECT_NO_THROW(derivative_model(wide, Derivative::jvp));
   Model clash = scaled_stack({2, 4, 1}, {ActivationKind::tanh});
   clash.outputs.push_back(clash.outputs[0]);

@@ -119,8 +119,12 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
       .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
       .name = command.name.value_or(name_from(path)),
   };
-  const nn::ExportedHeader header = in_model_file(
-      command.model, [&] { return nn::export_header(model_of(command), options); });
+  std::string ports;
+  const nn::ExportedHeader header = in_model_file(command.model, [&] {
+    const nn::Model model = model_of(command);
+    ports = "in " + ports_text(model.inputs) + ", out " + ports_text(model.outputs);
+    return nn::export_header(model, options);
+  });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
     std::printf("%s: %s numbers, %s\n", command.weights->string().c_str(), count_text(header.weight_count).c_str(),
@@ -134,6 +138,7 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
   } else {
     std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check\n", path.string().c_str(), n, n, n);
   }
+  std::printf("%s\n", printable(ports, LineBreaks::escape).c_str());
 }
 
 int export_model(const ExportCommand& command) {

@@ -306,19 +306,22 @@ class Reverse : DerivativeBuilder {
 
 Graph vjp_graph(const Graph& graph) { return Reverse(graph, false).run(); }
 Graph jacobian_from_outputs(const Graph& graph) { return Reverse(graph).run_from_outputs(); }
-Graph jacobian_graph(const Graph& graph, std::size_t most_weights) {
+Graph jacobian_graph(const Graph& graph) {
   std::size_t inputs = 0, outputs = 0, weights = 0;
   for (const Port& port : graph.inputs) inputs += port.width;
   for (const Port& port : graph.outputs) outputs += port.width;
   for (const Node& node : graph.nodes) {
     if (const auto* dense = std::get_if<Dense>(&node.operation)) weights += dense->weights.size();
   }
-  const std::size_t ways = std::min(inputs, outputs);
-  if (weights * ways > most_weights) {
+  const std::size_t products = std::min(inputs, outputs);
+  const auto require_few = [products](std::size_t count, const char* of, std::size_t most) {
+    if (count * products <= most) return;
     throw Error(ErrorKind::unsupported,
-                {"jacobian", std::to_string(ways) + " times " + std::to_string(weights) + " weights",
-                 std::to_string(most_weights) + " in all", "multiply with it instead: jvp or vjp"});
-  }
+                {"jacobian", std::to_string(products) + " products of " + std::to_string(count) + " " + of,
+                 std::to_string(most) + " in all", "multiply with it instead: jvp or vjp"});
+  };
+  require_few(weights, "weights", kMostJacobianWeights);
+  require_few(graph.nodes.size(), "operations", kMostJacobianNodes);
   return inputs <= outputs ? jacobian_along_inputs(graph) : jacobian_from_outputs(graph);
 }
 LayerVjp layer_vjp_graph(const Graph& graph) {
