@@ -111,6 +111,12 @@ class Plot(ToolTest):
         self.assertEqual(len(re.findall("<image style='image-rendering:pixelated'", picture)), 1)
         for part in ("end state by rho and initial z", "rho", "initial z", "0.1", "22"):
             self.assertIn(part, text)
+        self.assertNotIn("mean of", text)
+        self.write("three.toml", grid.replace("lorenz.h5", "three.h5").replace(
+            "[time]", "[ensemble.grid]\nrho = { linspace = [20, 28, 5] }\nz = { logspace = [0.1, 10, 3] }\nsigma = [9, 10]\n[time]"))
+        self.succeed("solve", "three.toml", "--quiet")
+        self.succeed("plot", "three.h5", "--kind", "sweep", "--output", "three.svg")
+        self.assertIn("30 trajectories · mean of 2 in a cell", self.picture_text("three.svg"))
         self.succeed("plot", "lorenz.h5", "--over", "z", "--output", "z.svg")
         self.assertIn("end state by initial z", self.picture_text("z.svg"))
         with h5py.File(self.path("lorenz.h5"), "r+") as file:

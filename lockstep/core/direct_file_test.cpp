@@ -2,6 +2,7 @@
 #include "lockstep/core/direct_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +25,8 @@ class DirectFiles : public ::testing::Test {
  protected:
   DirectFiles()
       : path_(fs::path(::testing::TempDir()) /
-              ("direct_file_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()))) {
+              ("direct_file_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) + '_' +
+               std::to_string(getpid()))) {  // several checkouts may be tested at once
     std::ofstream(path_, std::ios::binary) << std::string(kBytes, '.');
   }
   ~DirectFiles() override { fs::remove(path_); }

@@ -186,13 +186,15 @@ struct Picture {
   const std::string& component_name(std::size_t panel) const { return file.component_names()[components[panel]]; }
 };
 
-std::string heading_of(const Picture& picture, PictureSize size) {
+// `in_a_cell`: the most trajectories that a colour of a map stands for.
+std::string heading_of(const Picture& picture, PictureSize size, std::size_t in_a_cell = 1) {
   std::string what = text_of(picture.options.reduction) + std::string(" by ") + picture.axes[0].text();
   if (picture.axes.size() > 1) what += " and " + picture.axes[1].text();
   what += share_of_components(picture.file, picture.options.components);
   const std::size_t lost = picture.reduced.failed;
-  return heading(picture.file, what, picture.file.trajectories(), size,
-                 lost == 0 ? "" : count_text(lost) + " that failed left out");
+  std::string note = in_a_cell > 1 ? "mean of " + count_text(in_a_cell) + " in a cell" : "";
+  if (lost != 0) note += (note.empty() ? "" : ", ") + count_text(lost) + " that failed left out";
+  return heading(picture.file, what, picture.file.trajectories(), size, note);
 }
 
 Figure over_one(const Picture& picture) {
@@ -291,6 +293,7 @@ Figure over_two(const Picture& picture) {
   const std::size_t step = (picture.finished.size() + kMostDots - 1) / kMostDots;
   std::string script;
   std::vector<Axis> colours;
+  double most_in_a_cell = 1;
   for (std::size_t c = 0; c < picture.components.size(); ++c) {
     const std::vector<double>& values = picture.reduced.values[c];
     std::string block;
@@ -303,7 +306,10 @@ Figure over_two(const Picture& picture) {
         sums[cell] += values[i];
         counts[cell] += 1;
       }
-      for (std::size_t cell = 0; cell < sums.size(); ++cell) extent.cover(sums[cell] / counts[cell]);
+      for (std::size_t cell = 0; cell < sums.size(); ++cell) {
+        extent.cover(sums[cell] / counts[cell]);
+        most_in_a_cell = std::max(most_in_a_cell, counts[cell]);
+      }
       colours.push_back(axis_of(picture.options, picture.component_name(c), extent));
       for (std::size_t cell = 0; cell < sums.size(); ++cell) {
         block += std::to_string(cell % columns) + ' ' + std::to_string(cell / columns);
@@ -327,7 +333,8 @@ Figure over_two(const Picture& picture) {
   const Tiles tiles(picture.components.size());
   Figure figure;
   figure.size = tiles.size;
-  script += heading_of(picture, figure.size) + kMapColours + "set multiplot\nunset key\nset offsets " +
+  script += heading_of(picture, figure.size, static_cast<std::size_t>(most_in_a_cell)) + kMapColours +
+            "set multiplot\nunset key\nset offsets " +
             std::string(map ? "0, 0, 0, 0" : "graph 0.03, graph 0.03, graph 0.03, graph 0.03") +
             "\nset cbtics scale 0.4 textcolor rgb '#333333'\n";
   const std::size_t most = tiles.columns == 1 ? 9 : 5;
