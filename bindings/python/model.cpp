@@ -399,9 +399,10 @@ J is the Jacobian of all outputs by all inputs. Of a net x -> y, with ports of t
 
 Its numbers have the bits of ``jvp()`` and ``vjp()`` on every engine. Raises Unsupported of a derivative.
 
->>> net = lockstep.mlp([[[2.0, 1.0]]], [[0.5]], ["identity"])
->>> net.derivative("jvp")({"x": [3.0, 4.0], "x_dot": [1.0, 0.0]})["y_dot"]
-array([2.]))")
+>>> import lockstep, numpy as np
+>>> net = lockstep.mlp([[[2.0, 3.0]]], activations=["square"])
+>>> net.derivative("jvp")({"x": np.array([1.0, 1.0]), "x_dot": np.array([1.0, 0.0])})["y_dot"]
+array([20.]))")
       .def("__repr__", &repr)
       .def("save", &save, nb::arg("path"), nb::arg("overwrite") = false, nb::arg("precision") = nb::none(),
            R"(Writes the net to a file whose name ends in .h5, .safetensors or .onnx. Raises FileError where one exists.

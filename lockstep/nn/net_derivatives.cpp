@@ -86,7 +86,9 @@ template <class T>
 class UnitVectors {
  public:
   UnitVectors() = default;
-  explicit UnitVectors(std::size_t length) : length_(length), numbers_(2 * length - 1) { numbers_[length - 1] = 1; }
+  explicit UnitVectors(std::size_t length) : length_(length), numbers_(length == 0 ? 0 : 2 * length - 1) {
+    if (length > 0) numbers_[length - 1] = 1;
+  }
 
   // From one vector to the next.
   static constexpr std::ptrdiff_t kNext = -1;
