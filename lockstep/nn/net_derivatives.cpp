@@ -81,28 +81,6 @@ void require_fit(const std::vector<graph::Port>& ports, std::size_t inputs, std:
   }
 }
 
-// Unit vectors of one length, all of them views of one run of numbers: zeros, a one in the middle, zeros.
-template <class T>
-class UnitVectors {
- public:
-  UnitVectors() = default;
-  explicit UnitVectors(std::size_t length) : length_(length), numbers_(length == 0 ? 0 : 2 * length - 1) {
-    if (length > 0) numbers_[length - 1] = 1;
-  }
-
-  // From one vector to the next.
-  static constexpr std::ptrdiff_t kNext = -1;
-  // Elements `first` on of vector `vector` in each row, or of it and those that follow.
-  MatrixView<const T> view(std::size_t vector, std::size_t rows, std::ptrdiff_t row_stride, std::size_t first,
-                           std::size_t columns) const {
-    return {numbers_.data() + (length_ - 1) + first - vector, rows, columns, row_stride, 1};
-  }
-
- private:
-  std::size_t length_ = 0;
-  std::vector<T> numbers_;
-};
-
 std::size_t tiles(std::size_t samples) { return (samples + kTileLanes - 1) / kTileLanes; }
 
 // So many samples have all their products made one after another, while what the results share is in the cache.
@@ -116,11 +94,32 @@ struct NetDerivatives<T>::Lowered {
   using Views = ShortList<MatrixView<T>, kFewPorts / 2>;
   using ReadViews = ShortList<MatrixView<const T>, kFewPorts / 2>;
 
+  // Unit vectors of one length, all of them views of one run of numbers: zeros, a one in the middle, zeros.
+  class UnitVectors {
+   public:
+    UnitVectors() = default;
+    explicit UnitVectors(std::size_t length) : length_(length), numbers_(length == 0 ? 0 : 2 * length - 1) {
+      if (length > 0) numbers_[length - 1] = 1;
+    }
+
+    // From one vector to the next.
+    static constexpr std::ptrdiff_t kNext = -1;
+    // Elements `first` on of vector `vector` in each row, or of it and those that follow.
+    MatrixView<const T> view(std::size_t vector, std::size_t rows, std::ptrdiff_t row_stride, std::size_t first,
+                             std::size_t columns) const {
+      return {numbers_.data() + (length_ - 1) + first - vector, rows, columns, row_stride, 1};
+    }
+
+   private:
+    std::size_t length_ = 0;
+    std::vector<T> numbers_;
+  };
+
   std::optional<DerivativePlan<T>> stack;        // this,
   std::optional<GraphPlan<T>> forward, reverse;  // or these
   std::vector<Port> inputs, outputs;
   std::vector<graph::Port> ports;  // both of these
-  UnitVectors<T> units;            // as many as the side has features that has fewer
+  UnitVectors units;               // as many as the side has features that has fewer
 
   void add_ports(const std::vector<nn::Port>& from, std::vector<Port>& to) {
     for (const nn::Port& port : from) {
@@ -256,7 +255,7 @@ NetDerivatives<T> NetDerivatives<T>::compile(const Model& model, CpuTarget targe
   lowered->add_ports(model.inputs, lowered->inputs);
   lowered->add_ports(model.outputs, lowered->outputs);
   const std::size_t fewer = std::min(Lowered::features(lowered->inputs), Lowered::features(lowered->outputs));
-  lowered->units = UnitVectors<T>(fewer);
+  lowered->units = typename Lowered::UnitVectors(fewer);
   return NetDerivatives(std::move(lowered));
 }
 
