@@ -21,9 +21,9 @@ std::optional<Derivative> parse_derivative(std::string_view text);
 
 // Each port of x and y has one of the same width for its direction or cotangent, "NAME_dot" and "NAME_bar". Values of y
 // have the bits of the model, derivatives those of NetDerivatives' products; at kinks kernels/graph/derivative.h says
-// what they are. Those of `jacobian` are these products with unit vectors, from the side that is narrower, and each has
-// a copy of the layers' weights. Names, units and training ranges of the given ports stay; calls of nets inside
-// equations are no longer told apart.
+// what they are. Those of `jacobian` are these products with unit vectors, from the side that is narrower (a zero's
+// sign may be another), and each has a copy of the layers' weights. Names, units and training ranges of the given ports
+// stay; calls of nets inside equations are no longer told apart.
 //
 // Throws Error (model) when the model is invalid or has a port of such a name already, (unsupported) when it holds
 // derivatives itself or, of `jacobian`, when it would be larger than graph::jacobian_graph() makes one.

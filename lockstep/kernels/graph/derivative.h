@@ -55,8 +55,8 @@ Graph vjp_graph(const Graph& graph);
 // Input ports: those of `graph`. Output ports: those of `graph`, then "jacobian", [output][input]: of each feature of
 // the outputs, one port after another, its derivatives by those of the inputs. Along one input after another where
 // these are not more than the outputs, else back from one output after another: the numbers of jvp_graph or vjp_graph
-// for unit vectors, but what a layer makes of one is a column or a row of its weights. Each of them has a copy of the
-// weights of the dense nodes on its way. Throws Error as jvp_graph, and (unsupported) when all nodes' for all of them
+// for unit vectors, of which a layer makes a column or a row of its weights. Each of them has a copy of the weights of
+// the dense nodes on its way. Throws Error as jvp_graph, and (unsupported) when all nodes' for all of them
 // would be more than these numbers of weights or of nodes.
 inline constexpr std::size_t kMostJacobianWeights = std::size_t{1} << 22;
 inline constexpr std::size_t kMostJacobianNodes = std::size_t{1} << 20;

@@ -66,6 +66,7 @@ class Forward : DerivativeBuilder {
   // Along every input.
   Graph run_along_inputs() {
     directions_are_constants_ = true;
+    products_are_exact_ = true;
     std::vector<std::size_t> columns;
     std::size_t height = 0;
     for (const Port& port : graph_.outputs) height += port.width;
@@ -137,7 +138,8 @@ class Forward : DerivativeBuilder {
 
   std::size_t of(std::size_t value, const Inputs& read, const Dense& dense) {
     if (directions_are_constants_) {
-      if (const std::vector<double>* given = made_constants(dot_[read[0]])) return product(dense, *given);
+      const std::vector<double>* given = made_constants(dot_[read[0]]);
+      if (given != nullptr && (!products_are_exact_ || is_unit(*given))) return product(dense, *given);
       weights_ += dense.weights.size();
       return add(without_bias(dense), {dot_[read[0]]});
     }
@@ -248,6 +250,7 @@ class Forward : DerivativeBuilder {
 
   std::vector<std::size_t> dot_;  // of each value, kNone where it is zero
   bool directions_are_constants_ = false;
+  bool products_are_exact_ = false;  // only those are multiplied out here: what they are rounded to is the plan's
   std::size_t weights_ = 0;                    // of dense nodes that directions move, where those are constants
   // Of a tangent: [node], which dense node it is, and of each node made that moves a dense node which one that is.
   std::vector<std::size_t> dense_number_;

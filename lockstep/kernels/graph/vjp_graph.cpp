@@ -181,7 +181,7 @@ class Reverse : DerivativeBuilder {
   void of(std::size_t value, std::size_t bar, const Inputs& read, const Dense& dense) {
     if (!wants(read[0])) return;
     const std::vector<double>* const given = cotangents_are_constants_ ? made_constants(bar) : nullptr;
-    if (given != nullptr) return receive(read[0], product_back(dense, *given));
+    if (given != nullptr && is_unit(*given)) return receive(read[0], product_back(dense, *given));
     Dense transposed{dense.outputs, dense.inputs, std::vector<double>(dense.weights.size()),
                      std::vector<double>(dense.inputs)};
     for (std::size_t j = 0; j < dense.outputs; ++j) {

@@ -87,6 +87,10 @@ class DerivativeBuilder {
     numbers[feature] = 1;
     return add(Constant{std::move(numbers)}, {});
   }
+  static bool is_unit(const std::vector<double>& numbers) {
+    const auto zeros = std::ranges::count(numbers, 0.0), ones = std::ranges::count(numbers, 1.0);
+    return ones == 1 && zeros + 1 == std::ssize(numbers);
+  }
   std::size_t binary(BinaryKind kind, std::size_t a, std::size_t b) { return add(Binary{kind}, {a, b}); }
   std::size_t sum(std::size_t a, std::size_t b) { return binary(BinaryKind::add, a, b); }
   std::size_t difference(std::size_t a, std::size_t b) { return binary(BinaryKind::subtract, a, b); }
