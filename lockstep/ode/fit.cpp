@@ -47,6 +47,10 @@ void FitOptions::validate() const {
   };
   require_weights(component_weights, "options.component_weights");
   for (const FitPhase& phase : phases) require_weights(phase.component_weights, "options.phases.component_weights");
+  if (huber_threshold && !(*huber_threshold > 0 && std::isfinite(*huber_threshold))) {
+    refuse("options.huber_threshold", number_text(*huber_threshold), "a finite number greater than 0",
+           "give none for the sum of squares");
+  }
   if (!(loss_unit > 0) || !std::isfinite(loss_unit)) {
     refuse("options.loss_unit", number_text(loss_unit), "a finite number greater than 0");
   }

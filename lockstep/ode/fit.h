@@ -60,7 +60,8 @@ struct TrajectoryData {
 };
 
 // A phase of training, and what of the data it sees. The loss is the sum over the numbers measured of
-// weight[component] ((state - data) / sigma)^2, averaged over trajectories: long ones count for more.
+// weight[component] ((state - data) / sigma)^2, or of Huber's loss in the place of the square where
+// FitOptions::huber_threshold says so, averaged over trajectories: long ones count for more.
 struct FitPhase {
   train::Phase training;
   // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the
@@ -72,6 +73,7 @@ struct FitPhase {
   // this. For noisy data, where solves from the data would fit the noise. Without segments the whole trajectory's
   // initial state is free. Starts that were not measured begin on the line between the measurements around them,
   // before the first of a trajectory at that one, and of a component that it has none of at the mean over all data.
+  // With Huber's loss those that stand out from their neighbours begin at one of these.
   std::optional<double> continuity;
   // Growing horizon: only the first this many points of each trajectory are used. 0: all.
   std::size_t horizon = 0;
@@ -92,6 +94,10 @@ struct FitOptions {
   Options solve;  // method, tolerances, precision, threads
   std::vector<FitPhase> phases{FitPhase{}};
   std::vector<double> component_weights;  // [component], or empty: 1
+  // With a value, greater than 0: errors of measurements that are beyond this many standard deviations count by their
+  // size alone, as SquaredError::thresholds: huber_thresholds() says what deviations. All that has "loss" in its name
+  // is with that; kHuberThreshold suits. Gaps between segments count by their squares whatever their size.
+  std::optional<double> huber_threshold;
   // Losses are computed in this unit, greater than 0, and told in the data's: see loss_unit(). What FitLoss sets as
   // gradient is that of loss / loss_unit, as Training::measure_in() has it.
   double loss_unit = 1;
@@ -172,7 +178,7 @@ class FitLoss {
   // start is not finite.
   double loss(std::span<const T> parameters);
   double validation_loss(std::span<const T> parameters);
-  // The free states, the data where there are none, where these are missing as FitPhase::continuity says:
+  // The free states, the data where there are none, where these are missing or far off as FitPhase::continuity says:
   // [trajectory][point][component].
   std::vector<double> states(std::span<const T> parameters) const;
   // How the gradients of a phase come about and what they keep in memory: GradientSolver::explain().

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -42,7 +43,49 @@ std::vector<double> fitted_states(const Rhs& rhs, std::span<const double> weight
   return states;
 }
 
-FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads) {
+namespace {
+
+constexpr std::size_t kMostOutliers = 5;  // named
+
+// Adds what thresholds make of the errors.
+void add_outliers(const TrajectoryData& data, std::span<const double> states, std::span<const double> thresholds,
+                  FitErrors& errors) {
+  const std::size_t n = thresholds.size();
+  const detail::DataRows rows(data, n);
+  std::vector<double> squares(n);
+  std::vector<detail::Moments> within(n);
+  std::vector<std::size_t> counts(n);
+  for (std::size_t trajectory = 0; trajectory < data.trajectories; ++trajectory) {
+    for (std::size_t point = 0; point < rows.points(trajectory); ++point) {
+      for (std::size_t c = 0; c < n; ++c) {
+        const std::size_t row = rows.first(trajectory) + point, at = row * n + c;
+        const double error = std::fabs(states[at] - data.states[at]);
+        if (!std::isfinite(error) || (point == 0 && error == 0)) continue;
+        ++errors.compared;
+        const double size = error / detail::measurement_threshold(data, thresholds, at, c);
+        if (size > 1) {
+          ++errors.beyond;
+          errors.outliers.push_back({row, c, size});
+        } else if (point > 0) {
+          squares[c] += error * error;
+          within[c].add(data.states[at]);
+          ++counts[c];
+        }
+      }
+    }
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    const double spread = within[c].varies() ? within[c].deviation() : 0;
+    errors.components[c].within = {std::sqrt(squares[c] / static_cast<double>(counts[c])), spread, counts[c]};
+  }
+  std::ranges::stable_sort(errors.outliers, std::ranges::greater(), &FitErrors::Outlier::size);
+  errors.outliers.resize(std::min(errors.outliers.size(), kMostOutliers));
+}
+
+}  // namespace
+
+FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads,
+                     std::span<const double> thresholds) {
   const StandardArithmetic arithmetic;
   const std::size_t n = spreads.size();
   const detail::DataRows rows(data, n);
@@ -71,6 +114,7 @@ FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states,
                                           : std::numeric_limits<double>::infinity());
   }
   result.components = sums.errors(spreads);
+  if (!thresholds.empty()) add_outliers(data, states, thresholds, result);
   return result;
 }
 

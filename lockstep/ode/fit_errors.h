@@ -26,9 +26,19 @@ struct FitErrors {
   // [trajectory]: root of the mean square over points and components, each in units of its spread, those that do not
   // vary left out. Infinite where the solve did not reach the end.
   std::vector<double> trajectories;
+  // With thresholds, numbers whose errors are beyond theirs: how many, of how many that were compared, and some that
+  // are farthest, these first. First points are among them where the solves did not begin at them.
+  struct Outlier {
+    std::size_t row, component;  // row: a point, counted through the trajectories
+    double size;                 // of the error, in thresholds
+  };
+  std::vector<Outlier> outliers;
+  std::size_t beyond = 0, compared = 0;
 };
 
 // `states` as fitted_states() has them; `spreads` [component]: train::column_spreads() of the training data.
-FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads);
+// `thresholds` [component]: huber_thresholds() of these, or none.
+FitErrors fit_errors(const TrajectoryData& data, std::span<const double> states, std::span<const double> spreads,
+                     std::span<const double> thresholds = {});
 
 }  // namespace lockstep::ode

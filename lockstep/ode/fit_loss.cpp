@@ -9,6 +9,7 @@
 #include "lockstep/ode/detail/fit_solves.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/fit.h"
+#include "lockstep/ode/huber.h"
 
 namespace lockstep::ode {
 namespace {
@@ -57,6 +58,10 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   parts_->batch_segments.resize(options.phases.size());
   parts_->rhs = std::move(rhs);
   parts_->data = std::move(data);
+  if (options.huber_threshold) {
+    parts_->thresholds =
+        huber_thresholds(parts_->data, parts_->rhs->components(), options.component_weights, *options.huber_threshold);
+  }
   // All that the loss has counts by its weights. More than this of the unit is no matter of theirs: float32 has no room
   // for it beside a state's own.
   const bool narrow = options.solve.precision == Precision::f32;
@@ -80,6 +85,7 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
     if (parts_->starts) {
       parts_->place_starts(begun.states, [](double measured) { return std::isnan(measured); });
     }
+    if (!parts_->thresholds.empty()) begun.states = detail::without_glitches(begun, n, parts_->thresholds);
     parts_->filled = detail::without_gaps(begun, n);
     for (const detail::Moments& of_component : detail::moments(begun, n)) {
       parts_->units.push_back(of_component.size());

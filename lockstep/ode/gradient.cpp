@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
+#include "lockstep/core/text.h"
 #include "lockstep/ode/detail/gradient_engine.h"
 #include "lockstep/ode/detail/opened_parameters.h"
 
@@ -49,12 +50,21 @@ void check(const Problem& problem, const Options& options, const Loss& loss) {
                           std::to_string(i % row / n) + ", component " + std::to_string(i % n),
                  .expected = "finite numbers, or NaN where nothing was observed"});
   }
-  if (!squares->weights.empty() && squares->weights.size() != n && !detail::has_weight_of_each_target(*squares, n)) {
+  const auto require_count = [&](const std::vector<double>& numbers, const char* field) {
+    if (numbers.empty() || numbers.size() == n || detail::is_of_each_target(numbers, *squares, n)) return;
     throw Error(ErrorKind::invalid_argument,
-                {.field = "loss.weights",
-                 .found = std::to_string(squares->weights.size()) + " numbers",
+                {.field = field,
+                 .found = std::to_string(numbers.size()) + " numbers",
                  .expected = std::to_string(n) + ", one for each component, " +
                              std::to_string(squares->targets.size()) + ", one for each target, or none"});
+  };
+  require_count(squares->weights, "loss.weights");
+  require_count(squares->thresholds, "loss.thresholds");
+  for (const double threshold : squares->thresholds) {
+    if (threshold > 0) continue;
+    throw Error(ErrorKind::invalid_argument, {.field = "loss.thresholds",
+                                              .found = number_text(threshold),
+                                              .expected = "numbers greater than 0, or infinity for none"});
   }
 }
 

@@ -18,12 +18,15 @@
 
 namespace lockstep::ode {
 
-// L = scale * sum over trajectories, save points and components of weight (state - target)^2.
+// L = scale * sum over trajectories, save points and components of weight h(e), e = state - target and h(e) = e^2, or
+// with a threshold d where |e| is more than that d (2 |e| - d): twice the loss of Huber (Ann. Math. Stat. 35 (1964)
+// 73), so that errors within it cost, to the last bit, what they cost without.
 struct SquaredError {
   std::vector<double> targets;  // [trajectory][time][component]; NaN: not observed, which adds nothing
   // [component], or [trajectory][time][component] as targets, whatever finite number where these are NaN; empty: 1.
   std::vector<double> weights;
   double scale = 1;
+  std::vector<double> thresholds = {};  // of errors, > 0, likewise or infinite; empty: infinite
 };
 
 // L = sum of what this returns for each trajectory, given its states[time][component]; sets gradient[time][component]

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 
@@ -240,6 +241,63 @@ TEST(GradientBits, squared_error_and_ensemble_loss_are_what_they_say) {
   EXPECT_NEAR(built_in.loss, all_at_once.loss, 1e-13 * built_in.loss);  // sums of 720 positive terms
   EXPECT_EQ(built_in.weights, all_at_once.weights);
   EXPECT_EQ(built_in.initial_states, all_at_once.initial_states);
+}
+
+// e^2 within the threshold, its tangent beyond; errors that are all within it have the bits of e^2.
+TEST(GradientBits, errors_beyond_a_threshold_count_by_their_size) {
+  const Case c = net_case();
+  const Problem problem = ensemble(c, 40);
+  const std::size_t count = 40 * 6 * 3;
+  SquaredError loss{.targets = Numbers(count), .weights = {1, 2, 0.5}, .scale = 0.25};
+  for (std::size_t i = 0; i < count; ++i) loss.targets[i] = i % 7 == 2 ? std::nan("") : coefficient(0, i);
+  const Options options = f64("tsit5", StepControl::per_trajectory);
+  const Gradients squares = solve_with_gradients(problem, options, loss);
+  loss.thresholds = {1e6, std::numeric_limits<double>::infinity(), 1e6};
+  expect_same_bits(solve_with_gradients(problem, options, loss), squares, "all within");
+  const Numbers of_components{0.25, 0.5, 0.125};
+  for (const bool each : {false, true}) {
+    loss.thresholds = of_components;
+    if (each) loss.thresholds.resize(count);
+    for (std::size_t i = 0; each && i < count; ++i) loss.thresholds[i] = of_components[i % 3] * (1 + 0.5 * (i / 3 % 2));
+    std::size_t beyond = 0;
+    const EnsembleLoss by_hand = [&](std::span<const double> states, std::span<double> gradient) {
+      double sum = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (std::isnan(loss.targets[i])) continue;
+        const double e = states[i] - loss.targets[i], d = loss.thresholds[each ? i : i % 3];
+        const double weight = 0.25 * loss.weights[i % 3], size = std::fabs(e);
+        beyond += size > d;
+        sum += weight * (size <= d ? e * e : d * (2 * size - d));
+        gradient[i] = 2 * weight * (size <= d ? e : std::copysign(d, e));
+      }
+      return sum;
+    };
+    const Gradients expected = solve_with_gradients(problem, options, by_hand);
+    const Gradients found = solve_with_gradients(problem, options, loss);
+    EXPECT_TRUE(beyond > count / 5 && beyond < 4 * count / 5) << beyond;
+    EXPECT_NEAR(found.loss, expected.loss, 1e-13 * found.loss);  // sums of 620 positive terms
+    EXPECT_EQ(found.weights, expected.weights);
+    EXPECT_EQ(found.initial_states, expected.initial_states);
+  }
+}
+
+TEST(GradientBits, errors_beyond_a_threshold_have_the_same_bits_everywhere) {
+  const Case c = net_case();
+  const Problem problem = ensemble(c, 40);
+  for (const Precision precision : {Precision::f32, Precision::f64}) {
+    SquaredError loss{.targets = Numbers(40 * 6 * 3), .weights = {}, .thresholds = {0.25, 0.5, 0.125}};
+    for (std::size_t i = 0; i < loss.targets.size(); ++i) loss.targets[i] = coefficient(0, i);
+    Options options = f64("tsit5", StepControl::per_trajectory);
+    options.precision = precision;
+    options.threads = 1;
+    const Gradients one = solve_with_gradients(problem, options, loss);
+    options.threads = 2;
+    expect_same_bits(solve_with_gradients(problem, options, loss), one, "two threads");
+    for (const CpuTarget target : available_cpu_targets()) {
+      options.cpu_target = target;
+      expect_same_bits(solve_with_gradients(problem, options, loss), one, std::string(to_string(target)));
+    }
+  }
 }
 
 // Threads are busy to the end when short work comes last. The loss is asked tile by tile.
@@ -569,6 +627,12 @@ TEST(GradientBits, refuses_what_it_cannot_differentiate) {
   const auto message = [&](const Loss& loss) {
     return message_of([&] { solve_with_gradients(problem, f64("tsit5", StepControl::per_trajectory), loss); });
   };
+  SquaredError squares{.targets = Numbers(18)};
+  squares.thresholds = {1, 2};
+  EXPECT_EQ(message(squares),
+            "loss.thresholds: found 2 numbers, expected 3, one for each component, 18, one for each target, or none");
+  squares.thresholds = {1, 0, 1};
+  EXPECT_EQ(message(squares), "loss.thresholds: found 0, expected numbers greater than 0, or infinity for none");
   EXPECT_EQ(message(TrajectoryLoss()), "loss: found an empty TrajectoryLoss, expected a function");
   EXPECT_EQ(message(EnsembleLoss()), "loss: found an empty EnsembleLoss, expected a function");
   EXPECT_EQ(message(EndLoss()), "loss: found an empty EndLoss, expected a function");

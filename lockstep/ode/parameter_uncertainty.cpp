@@ -19,6 +19,7 @@
 #include "lockstep/ode/detail/opened_parameters.h"
 #include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/detail/weight_columns.h"
+#include "lockstep/ode/huber.h"
 #include "lockstep/ode/sensitivity.h"
 
 namespace lockstep::ode {
@@ -43,7 +44,8 @@ struct Reduced {
   detail::Rows rows;
   std::vector<double> squares;  // [trained parameter], of derivatives at fixed starts and nets
   double loss = 0;
-  std::size_t numbers = 0, starts = 0;  // starts: those that the data determine, given the parameters
+  std::size_t numbers = 0, beyond = 0;
+  std::size_t starts = 0;               // those that the data determine, given the parameters
   bool failed = false;                  // some solve with other weights: their columns say nothing
   std::optional<UnresolvedDerivatives> unresolved;
 };
@@ -66,6 +68,8 @@ class Reduction {
         free_(starts_.empty() ? 0 : components_),
         weights_(uncertainty.component_weights),
         control_(control) {
+    if (uncertainty.huber_threshold)
+      thresholds_ = huber_thresholds(data_, components_, weights_, *uncertainty.huber_threshold);
     result_.rows.columns = let_go.size() + trained.size() + 1;
     result_.squares.resize(trained.size());
     if (!given_) return;
@@ -156,9 +160,12 @@ class Reduction {
     std::vector<double> row(measured.rows.columns);
     const double* const states = data.states.data() + rows.first(trajectory) * n;
     const auto push = [&](std::size_t at, double state) {
-      row.back() = states[at] - state;
-      const double root =
-          std::sqrt(detail::measurement_weight(data, weights_, rows.first(trajectory) * n + at, at % n));
+      const std::size_t of_data = rows.first(trajectory) * n + at;
+      const double threshold = detail::measurement_threshold(data, thresholds_, of_data, at % n);
+      const double residual = states[at] - state;
+      row.back() = std::clamp(residual, -threshold, threshold);
+      if (row.back() != residual) ++result_.beyond;
+      const double root = std::sqrt(detail::measurement_weight(data, weights_, of_data, at % n));
       for (const double number : row) measured.rows.numbers.push_back(root * number);
       measured.components.push_back(at % n);
       measured.roundings.push_back(root * smallest_effect(options_) * std::fabs(state));
@@ -217,6 +224,7 @@ class Reduction {
   std::vector<double> by_weights_;              // detail::weight_columns() of some trajectories
   std::size_t components_, free_;
   std::span<const double> weights_;  // [component], or none
+  std::vector<double> thresholds_;   // likewise, of residuals
   const RunControl& control_;
   Reduced result_;
 };
@@ -236,6 +244,16 @@ void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<
   }
   if (!uncertainty.component_weights.empty()) {
     require_count("component_weights", uncertainty.component_weights.size(), n);
+  }
+  if (const auto& threshold = uncertainty.huber_threshold;
+      threshold && !(*threshold > 0 && std::isfinite(*threshold))) {
+    refuse_uncertainty(ErrorKind::invalid_argument, "huber_threshold", number_text(*threshold),
+                       "a finite number greater than 0", "give none for the sum of squares");
+  }
+  if (uncertainty.huber_threshold && uncertainty.error_size == ErrorSize::as_stated && data.sigma.empty() &&
+      uncertainty.component_weights.empty()) {
+    refuse_uncertainty(ErrorKind::invalid_argument, "huber_threshold", "errors as stated without sigma and weights",
+                       "sigma, or component_weights, in units of which the threshold is");
   }
   // Derivatives of a tile and their copy, of 32 trajectories each.
   const std::size_t directions = trained.size() + (uncertainty.initial_states.empty() ? 0 : n);
@@ -263,8 +281,35 @@ struct LeastSquares {
   double loss = 0;
   std::size_t numbers = 0, others = 0;  // others: unknowns that are no parameters
   bool stated = false;                  // errors are of the size that sigma says
+  double threshold = std::numeric_limits<double>::infinity();  // of Huber's loss, in deviations
+  double within = 1;                                           // the share of the numbers that are
 
   std::size_t freedom(std::size_t parameters) const { return numbers - others - parameters; }
+  // Huber's K. psi' is 1 within the threshold and 0 beyond: its mean is m, its variance m (1 - m).
+  double correction(std::size_t parameters) const {
+    return 1 + static_cast<double>(others + parameters) / static_cast<double>(numbers) * (1 - within) / within;
+  }
+  double deviation(std::size_t parameters) const { return std::sqrt(variance(loss, parameters)); }
+  double variance(double squares, std::size_t parameters) const {
+    return correction(parameters) * correction(parameters) * (squares / static_cast<double>(freedom(parameters)));
+  }
+  // Of errors: what the covariance is to be multiplied by, squared.
+  double size(std::size_t parameters) const {
+    return stated ? correction(parameters) * size_as_stated() : deviation(parameters);
+  }
+  // Root of E psi^2 / m^2 where a share e of the numbers is far off and the others err normally with deviation 1. P of
+  // these are within the threshold d, P = erf(d / sqrt 2), so that m = (1 - e) P, and
+  // E psi^2 = (1 - e) (P - 2 d phi(d) + d^2 (1 - P)) + e d^2, phi the normal density (by parts, of x^2 phi = -x phi').
+  // m of P or more, by chance, says that there are none. Without Huber's loss 1.
+  double size_as_stated() const {
+    if (std::isinf(threshold)) return 1;
+    constexpr double kRootOfHalf = 0.7071067811865476, kNormalAtZero = 0.3989422804014327;
+    const double d = threshold, square = d * d;
+    const double inside = math::erf(d * kRootOfHalf), density = kNormalAtZero * math::exp(-0.5 * square);
+    const double good = std::min(1.0, within / inside);
+    const double mean_square = good * (inside - 2 * d * density + square * (1 - inside)) + (1 - good) * square;
+    return std::sqrt(mean_square) / (good * inside);
+  }
   double student(std::size_t parameters) const {
     return stated ? detail::kNormal95 : detail::student_t_95(freedom(parameters));
   }
@@ -297,15 +342,14 @@ detail::Linearised hold_at_bounds(std::span<const TrainedParameter> trained, con
                                   std::vector<std::size_t>& free, ParameterUncertainty& result) {
   for (;;) {
     detail::Linearised found = detail::linearise(of.rows, of.effects, free, result.values, of.smallest);
-    const auto freedom = static_cast<double>(of.freedom(found.rank));
-    const double size = of.stated ? 1 : std::sqrt(of.loss / freedom), t = of.student(found.rank);
+    const double size = of.size(found.rank), t = of.student(found.rank);
     double plainest = 0;
     std::size_t place = free.size();
     auto held = ParameterUncertainty::Bound::none;
     for (std::size_t k = 0; k < free.size(); ++k) {
       const std::size_t i = free[k];
       const double gain = found.step[k] * found.step[k] / (found.errors[k] * found.errors[k]);
-      const double noise = of.stated ? 1 : std::max(0.0, of.loss - gain) / freedom;
+      const double noise = of.stated ? size * size : of.variance(std::max(0.0, of.loss - gain), found.rank);
       const auto bound = bound_ahead(trained[i], result.values[i], size * found.errors[k], found.step[k]);
       if (bound == ParameterUncertainty::Bound::none || !(gain > t * t * noise) || !(gain > plainest)) continue;
       plainest = gain;
@@ -345,6 +389,11 @@ LeastSquares least_squares(Reduced reduced, std::size_t weights, const Options& 
   const std::size_t count = reduced.squares.size();
   LeastSquares of{
       .smallest = smallest_effect(options), .loss = reduced.loss, .numbers = reduced.numbers, .others = reduced.starts};
+  if (reduced.beyond != 0) {
+    of.within = 1 - static_cast<double>(reduced.beyond) / static_cast<double>(reduced.numbers);
+    of.loss /= of.within * of.within;
+    for (std::size_t i = 0; i < reduced.rows.count(); ++i) reduced.rows.at(i, reduced.rows.columns - 1) /= of.within;
+  }
   for (const double square : reduced.squares) of.effects.push_back(std::sqrt(square));
   detail::Rows without{count + 1};
   for (std::size_t i = 0; i < reduced.rows.count(); ++i) {
@@ -402,8 +451,14 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   if (own != 0) result.nets = ParameterUncertainty::Nets::as_trained;
   Reduced reduced = Reduction(at, trained, let_go, whole, solve, uncertainty, control).all();
   result.unresolved = reduced.unresolved;
+  result.beyond = reduced.beyond;
+  if (reduced.beyond != 0 && reduced.beyond == reduced.numbers) {
+    refuse_uncertainty(ErrorKind::invalid_argument, "data", "no number within the threshold of Huber's loss",
+                       "a fit that describes some of them", "train on, or give larger sigma or a larger threshold");
+  }
   LeastSquares of = least_squares(std::move(reduced), let_go.size(), options, control, result);
   of.stated = uncertainty.error_size == ErrorSize::as_stated;
+  if (uncertainty.huber_threshold) of.threshold = *uncertainty.huber_threshold;
   result.numbers = of.numbers;
   result.at_bound.assign(count, ParameterUncertainty::Bound::none);
   if (of.numbers <= of.others + count) {
@@ -414,8 +469,8 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   std::iota(free.begin(), free.end(), std::size_t{0});
   const detail::Linearised found = hold_at_bounds(trained, of, free, result);
   result.unknowns = of.others + found.rank;
-  result.deviation = std::sqrt(of.loss / static_cast<double>(of.freedom(found.rank)));
-  const double size = of.stated ? 1 : result.deviation;  // of errors, in units of sigma
+  result.deviation = of.deviation(found.rank);
+  const double size = of.size(found.rank);  // of errors, in units of sigma
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   result.standard_errors.assign(count, nothing);
   result.lower = result.upper = result.standard_errors;

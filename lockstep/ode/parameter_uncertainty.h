@@ -28,6 +28,8 @@ struct UncertaintyOptions {
   // unknowns, and what the data have of them is a measurement.
   std::optional<GivenStarts> starts = {};
   std::vector<Reset> resets = {};  // likewise
+  // As FitOptions has it. With errors as stated the data have a sigma, or there are weights of components.
+  std::optional<double> huber_threshold = {};
   // Whether the weights of nets in `rhs` stay where they are, or are unknowns as well: see ParameterUncertainty::nets.
   enum class Nets { as_trained, let_go };
   Nets nets = Nets::as_trained;
@@ -38,6 +40,12 @@ struct UncertaintyOptions {
 // compared numbers, in units of their sigma, by the unknowns and s^2 = loss / (numbers - unknowns), the reduced
 // chi-square, the covariance is s^2 (J^T J)^-1, or (J^T J)^-1 of errors as stated. States that nothing trained moves
 // and that are met exactly are no measurements: detail/known_states.h.
+//
+// Of Huber's loss, with psi(r) the residuals cut at the threshold d and m the share of them within it: the estimate is
+// that of least squares about pseudo-values, the fit plus psi / m, whose residuals stand in the place of r above, and
+// s^2 = K^2 sum(psi^2) / m^2 / (numbers - unknowns), K = 1 + (unknowns / numbers) (1 - m) / m (Huber, Robust
+// Statistics, 1981, section 7.6, formula 6.5). Errors as stated are normal of deviation 1 but for outliers, as many as
+// m says: s^2 is what the formula has on average then.
 struct ParameterUncertainty {
   std::vector<double> values;           // [trained parameter]
   std::vector<double> standard_errors;  // these four are NaN of parameters that the data do not determine
@@ -53,6 +61,7 @@ struct ParameterUncertainty {
   std::vector<double> correlations;  // [trained parameter][trained parameter]
   double deviation = 0;              // s: of the measurements, in units of their sigma where weights state it
   std::size_t numbers = 0;           // compared, of trajectories that were solved to their end
+  std::size_t beyond = 0;            // numbers beyond the threshold of Huber's loss
   std::size_t unknowns = 0;          // trained parameters, starts and weights, as far as the data determine them
   // How far a Gauss-Newton step would lead: its largest part in standard errors. Well below 1 at an optimum; more says
   // that training ended before it, or had another loss.

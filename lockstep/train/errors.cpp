@@ -10,6 +10,11 @@ namespace lockstep::train {
 
 double ColumnErrors::relative() const { return spread > 0 ? rms / spread : std::numeric_limits<double>::quiet_NaN(); }
 
+double ColumnErrors::usual() const {
+  if (!within || 2 * within->numbers < numbers || !(within->spread > 0)) return relative();
+  return within->rms / within->spread;
+}
+
 ErrorSums::ErrorSums(std::size_t columns) : columns_(columns) {}
 
 void ErrorSums::add(std::span<const double> found, std::span<const double> data, std::span<const double> sigma) {

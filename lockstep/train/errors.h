@@ -8,6 +8,13 @@
 
 namespace lockstep::train {
 
+// Of those numbers of a column whose errors lie within a threshold, as Huber's loss has one.
+struct ErrorsWithin {
+  double rms = 0;           // NaN where there are none
+  double spread = 0;        // of the data, without the numbers beyond the threshold
+  std::size_t numbers = 0;  // within
+};
+
 struct ColumnErrors {
   double rms = 0;               // root of the mean square; NaN where nothing was compared
   double largest = 0;           // of the absolute values
@@ -15,8 +22,12 @@ struct ColumnErrors {
   std::size_t numbers = 0;      // compared
   std::size_t largest_row = 0;  // where the largest stands
   std::optional<double> in_sigma = {};  // rms of errors each over the standard deviation of its measurement, if known
+  std::optional<ErrorsWithin> within = {};  // where the loss had a threshold
   // 0: exact; 1: no better than the mean of the data. NaN where these do not vary.
   double relative() const;
+  // Of the numbers within the threshold, where these are at least half; else relative(). What a few that are far off do
+  // to both is not in it.
+  double usual() const;
 };
 
 // Takes rows one after another. A number counts where the data have it and what was found is finite.

@@ -208,9 +208,10 @@ void interpolant_weights(const LoweredTableau<T>& tableau, double theta, double 
   }
 }
 
-template <class T>
-HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights, T* bar,
-                                    double* sums) {
+// With c the error e cut at the threshold, h(e) = c (e + (e - c)): the operations of e e where nothing is cut.
+template <bool kCut, class T>
+HWY_INLINE void squared_error_eight(const T* states, const double* targets, const double* weights,
+                                    const double* thresholds, T* bar, double* sums) {
   const DoubleTag d;
   for (std::size_t v = 0; v < 8; v += hn::Lanes(d)) {
     hn::Vec<DoubleTag> state;
@@ -221,8 +222,14 @@ HWY_INLINE void squared_error_eight(const T* states, const double* targets, cons
     }
     const auto target = hn::LoadU(d, targets + v);
     const auto difference = hn::IfThenElseZero(LD::le(target, target), LD::sub(state, target));
-    const auto weighted = LD::mul(hn::LoadU(d, weights + v), difference);
-    hn::StoreU(LD::fma(weighted, difference, hn::LoadU(d, sums + v)), d, sums + v);
+    auto cut = difference, other = difference;
+    if constexpr (kCut) {
+      const auto threshold = hn::LoadU(d, thresholds + v);
+      cut = LD::max(LD::min(difference, threshold), LD::sub(hn::Zero(d), threshold));
+      other = LD::add(difference, LD::sub(difference, cut));
+    }
+    const auto weighted = LD::mul(hn::LoadU(d, weights + v), cut);
+    hn::StoreU(LD::fma(weighted, other, hn::LoadU(d, sums + v)), d, sums + v);
     const auto slope = LD::add(weighted, weighted);
     if constexpr (sizeof(T) == 8) {
       hn::StoreU(slope, d, bar + v);
@@ -233,24 +240,34 @@ HWY_INLINE void squared_error_eight(const T* states, const double* targets, cons
   }
 }
 
-template <class T>
-double squared_error(const T* states, const double* targets, const double* weights, std::size_t count, T* bar) {
+template <bool kCut, class T>
+double sum_of_squared_errors(const T* states, const double* targets, const double* weights, const double* thresholds,
+                             std::size_t count, T* bar) {
   double sums[8] = {};
   std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) squared_error_eight(states + i, targets + i, weights + i, bar + i, sums);
+  for (; i + 8 <= count; i += 8)
+    squared_error_eight<kCut>(states + i, targets + i, weights + i, kCut ? thresholds + i : nullptr, bar + i, sums);
   if (i < count) {
     T last_states[8] = {}, last_bar[8];
-    double last_targets[8] = {}, last_weights[8] = {};
+    double last_targets[8] = {}, last_weights[8] = {}, last_thresholds[8] = {};
     std::copy(states + i, states + count, last_states);
     std::copy(targets + i, targets + count, last_targets);
     std::copy(weights + i, weights + count, last_weights);
-    squared_error_eight(last_states, last_targets, last_weights, last_bar, sums);
+    if (kCut) std::copy(thresholds + i, thresholds + count, last_thresholds);
+    squared_error_eight<kCut>(last_states, last_targets, last_weights, last_thresholds, last_bar, sums);
     std::copy(last_bar, last_bar + (count - i), bar + i);
   }
   for (int half = 4; half > 0; half /= 2) {
     for (int s = 0; s < half; ++s) sums[s] += sums[s + half];
   }
   return sums[0];
+}
+
+template <class T>
+double squared_error(const T* states, const double* targets, const double* weights, const double* thresholds,
+                     std::size_t count, T* bar) {
+  return thresholds == nullptr ? sum_of_squared_errors<false>(states, targets, weights, thresholds, count, bar)
+                               : sum_of_squared_errors<true>(states, targets, weights, thresholds, count, bar);
 }
 
 template <class T>

@@ -63,9 +63,11 @@ struct AdjointKernels {
   void (*stage_sum)(const T* h, std::size_t rows, const StageSum<T>& row, const T* k, const T* from, T* out, int lanes);
   // h p_j(theta) of the interpolant's stages, one after another, by what interpolate() computes.
   void (*interpolant_weights)(const LoweredTableau<T>&, double theta, double h, T* weights);
-  // sum_i weights[i] (states[i] - targets[i])^2 in float64, eight sums side by side that are then added in halves;
-  // bar[i] is its derivative by states[i]. A target that is NaN adds nothing.
-  double (*squared_error)(const T* states, const double* targets, const double* weights, std::size_t count, T* bar);
+  // sum_i weights[i] h(states[i] - targets[i]) in float64, eight sums side by side that are then added in halves;
+  // bar[i] is its derivative by states[i]. h(e) is e^2, and beyond thresholds[i], where there are any,
+  // thresholds[i] (2 |e| - thresholds[i]). A target that is NaN adds nothing.
+  double (*squared_error)(const T* states, const double* targets, const double* weights, const double* thresholds,
+                          std::size_t count, T* bar);
 };
 
 template <class T>

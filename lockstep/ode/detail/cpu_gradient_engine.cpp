@@ -272,8 +272,9 @@ class Engine final : public GradientEngine {
     if (!is_differentiated(record.status)) {
       std::fill_n(out, row(), T(0));
     } else if (const auto* squares = std::get_if<SquaredError>(&loss_)) {
-      worker.sum->loss += adjoint_.squared_error(states, squares->targets.data() + trajectory * row(),
-                                                 loss_weights_of(trajectory), reached, out);
+      worker.sum->loss +=
+          adjoint_.squared_error(states, squares->targets.data() + trajectory * row(), loss_weights_of(trajectory),
+                                 loss_thresholds_of(trajectory), reached, out);
     } else if (const auto* callback = std::get_if<TrajectoryLoss>(&loss_)) {
       std::copy_n(states, row(), worker.states.data());
       std::fill(worker.bar.begin(), worker.bar.end(), 0.0);

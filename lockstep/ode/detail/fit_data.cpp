@@ -27,14 +27,22 @@ const std::vector<double>& component_weights(const FitOptions& options, const Fi
   return phase.component_weights.empty() ? options.component_weights : phase.component_weights;
 }
 
+double measurement_threshold(const TrajectoryData& data, std::span<const double> thresholds, std::size_t at,
+                             std::size_t component) {
+  const bool has = !thresholds.empty() && !std::isnan(data.states[at]);
+  if (!has) return std::numeric_limits<double>::infinity();
+  return data.sigma.empty() ? thresholds[component] : thresholds[component] * data.sigma[at];
+}
+
 Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
-               std::size_t width) {
+               std::size_t width, std::span<const double> thresholds) {
   const std::size_t n = rhs->components();
   const DataRows rows(data, n);
   const SegmentList segments(phase, rows);
   const std::vector<double>& of_components = component_weights(options, phase);
   SquaredError loss{.targets = {}, .weights = of_components, .scale = 1.0 / static_cast<double>(data.trajectories)};
-  std::vector<double> weights;
+  std::vector<double> weights, each_threshold;
+  if (data.sigma.empty()) loss.thresholds.assign(thresholds.begin(), thresholds.end());
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto [trajectory, segment] = segments[i];
     const Segments& of = segments.of(trajectory);
@@ -45,10 +53,15 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
     const std::size_t first = (rows.first(trajectory) + of.first(segment) + 1) * n;
     for (std::size_t at = first; at < first + of.length * n; ++at) {
       weights.push_back(measurement_weight(data, of_components, at, at % n));
+      if (!thresholds.empty()) each_threshold.push_back(measurement_threshold(data, thresholds, at, at % n));
     }
     weights.resize((i + 1) * width * n);
+    if (!thresholds.empty()) each_threshold.resize(weights.size(), std::numeric_limits<double>::infinity());
   }
-  if (!data.sigma.empty()) loss.weights = std::move(weights);
+  if (!data.sigma.empty()) {
+    loss.weights = std::move(weights);
+    loss.thresholds = std::move(each_threshold);
+  }
   Task task{segment_problem(rhs, data, data.states, rows, segments, width), std::move(loss)};
   task.problem.resets = options.resets;
   return task;
@@ -221,6 +234,33 @@ std::vector<double> without_gaps(const TrajectoryData& data, std::size_t compone
             after == rows.points(trajectory) ? 0 : (state[after * components] - from) / (times[after] - times[before]);
         for (; point < after; ++point) state[point * components] = from + slope * (times[point] - times[before]);
         before = --point;
+      }
+    }
+  }
+  return states;
+}
+
+std::vector<double> without_glitches(const TrajectoryData& data, std::size_t components,
+                                     std::span<const double> thresholds) {
+  const DataRows rows(data, components);
+  std::vector<double> states = data.states;
+  for (std::size_t trajectory = 0; trajectory < rows.trajectories(); ++trajectory) {
+    for (std::size_t c = 0; c < components; ++c) {
+      std::vector<std::size_t> measured;  // where
+      for (std::size_t point = 0; point < rows.points(trajectory); ++point) {
+        const std::size_t at = (rows.first(trajectory) + point) * components + c;
+        if (!std::isnan(data.states[at])) measured.push_back(at);
+      }
+      for (std::size_t i = 0; i < measured.size() && measured.size() >= 3; ++i) {
+        const std::size_t first = std::clamp<std::size_t>(i, 1, measured.size() - 2) - 1, at = measured[i];
+        std::vector<double> others;
+        for (std::size_t k = first; k < first + 3; ++k) {
+          if (k != i) others.push_back(data.states[measured[k]]);
+        }
+        const auto [low, high] = std::minmax(others[0], others[1]);
+        const double median = std::clamp(data.states[at], low, high);
+        const double far = measurement_threshold(data, thresholds, at, c) + 2 * (high - low);
+        if (std::fabs(data.states[at] - median) > far) states[at] = median;
       }
     }
   }

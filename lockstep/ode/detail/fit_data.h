@@ -16,13 +16,17 @@ namespace lockstep::ode::detail {
 const std::vector<double>& component_weights(const FitOptions& options, const FitPhase& phase);
 
 // All trajectories or their segments, and their squared error. Rows of save times and targets have room for segments of
-// `width` intervals.
+// `width` intervals. `thresholds` [component]: huber_thresholds() of the training data, or none.
 struct Task {
   Problem problem;
   SquaredError loss;
 };
 Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& options, const FitPhase& phase,
-               std::size_t width);
+               std::size_t width, std::span<const double> thresholds = {});
+
+// Of the error of the number at `at` of the states, from huber_thresholds(); infinite without any.
+double measurement_threshold(const TrajectoryData& data, std::span<const double> thresholds, std::size_t at,
+                             std::size_t component);
 
 // What the squared error of the number at `at` of the states counts: weight[component] / sigma^2, 0 where nothing was
 // measured though the others have a sigma.
@@ -56,6 +60,12 @@ std::vector<Moments> moments(const TrajectoryData& data, std::size_t components)
 // The states; where some are missing on the line through those measured before and after, as the first or the last one
 // measured before and behind these, and at the component's mean over all data where the trajectory has none.
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components);
+
+// The states; a measurement that stands out from its neighbours, at an end from the two nearest ones, is the median of
+// the three: for free states to begin at, which are trained anyway, away from glitches. It stands out that is farther
+// from the median than its threshold and twice what the other two differ by.
+std::vector<double> without_glitches(const TrajectoryData& data, std::size_t components,
+                                     std::span<const double> thresholds);
 
 // Some trajectories of the data, in the order given, with times of their own.
 TrajectoryData chosen(const TrajectoryData& data, std::size_t components, std::size_t parameters,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/text.h"
+#include "lockstep/ode/detail/huber.h"
 #include "lockstep/ode/detail/refuse.h"
 #include "lockstep/ode/detail/segments.h"
 #include "lockstep/train/shuffle.h"
@@ -145,11 +146,13 @@ double FitLoss<T>::Parts::loss_of_starts(const TrajectoryData& of, const FitPhas
       const std::size_t start = trajectory * n + c, row = rows.first(trajectory) * n + c;
       by_starts[start] = gradients.initial_states[i * n + c];
       if (std::isnan(of.states[row])) continue;
-      const double difference = starts->start(trajectory_of(of, trajectory), c) - of.states[row];
+      const double error = starts->start(trajectory_of(of, trajectory), c) - of.states[row];
       const double weight = detail::measurement_weight(of, detail::component_weights(options, phase), row, c) /
                             static_cast<double>(of.trajectories);
-      sum += weight * difference * difference;
-      by_starts[start] += 2 * weight * difference;
+      const auto [loss, slope] =
+          detail::measurement_loss(weight, error, detail::measurement_threshold(of, thresholds, row, c));
+      sum += loss;
+      by_starts[start] += slope;
     }
   }
   return sum;
@@ -158,7 +161,7 @@ double FitLoss<T>::Parts::loss_of_starts(const TrajectoryData& of, const FitPhas
 template <class T>
 detail::Shooting& FitLoss<T>::Parts::shooting_of(std::size_t phase) {
   std::optional<detail::Shooting>& solver = shooting[phase];
-  if (!solver) solver.emplace(rhs, data, filled, units, options, options.phases[phase]);
+  if (!solver) solver.emplace(rhs, data, filled, units, options, options.phases[phase], thresholds);
   return *solver;
 }
 
@@ -176,7 +179,7 @@ GradientSolver& FitLoss<T>::Parts::solver_of(std::optional<GradientSolver>& solv
 template <class T>
 detail::Task FitLoss<T>::Parts::task_of(const TrajectoryData& of, const FitPhase& phase, std::span<const T> at,
                                         bool frees) {
-  detail::Task task = detail::make_task(rhs, of, options, phase, width(of, phase));
+  detail::Task task = detail::make_task(rhs, of, options, phase, width(of, phase), thresholds);
   if (starts || frees) task.problem.initial_states = initial_states(of, phase, at, frees);
   return task;
 }

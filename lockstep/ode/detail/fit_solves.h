@@ -28,6 +28,7 @@ struct FitLoss<T>::Parts {
   std::vector<std::optional<detail::Shooting>> shooting;  // likewise, of phases with free states
   std::optional<GradientSolver> whole, validation;
   std::vector<double> weights;
+  std::vector<double> thresholds;  // [component], of errors of all data; empty: the sum of squares
   std::vector<double> filled;     // [trajectory][point][component], where there are free states: data without gaps
   std::vector<double> units;      // [component], of free states; empty where no phase has any
   std::vector<double> by_states;  // [trajectory][point][component]

@@ -57,29 +57,43 @@ void GradientEngine::replace_trajectories(Problem problem, Loss loss) {
   problem_.impulses = std::move(problem.impulses);
   problem_.first_impulse = std::move(problem.first_impulse);
   loss_ = std::move(loss);
-  expand_loss_weights();
+  expand_loss();
   take_trajectories();
 }
 
-void GradientEngine::expand_loss_weights() {
+void GradientEngine::expand_loss() {
   loss_weights_.clear();
+  loss_thresholds_.clear();
   const auto* squares = std::get_if<SquaredError>(&loss_);
   if (squares == nullptr) return;
-  const std::vector<double>& given = squares->weights;
-  const std::size_t row = problem_.save_points() * problem_.rhs->components();
-  const std::size_t count = has_weight_of_each_target(*squares, problem_.rhs->components()) ? given.size() : row;
-  for (std::size_t i = 0; i < count; ++i) {
-    loss_weights_.push_back(squares->scale * (given.empty() ? 1.0 : given[i % given.size()]));
+  const std::size_t n = problem_.rhs->components(), row = problem_.save_points() * n;
+  const auto count = [&](const std::vector<double>& given) {
+    return is_of_each_target(given, *squares, n) ? given.size() : row;
+  };
+  const std::vector<double>&weights = squares->weights, &thresholds = squares->thresholds;
+  for (std::size_t i = 0; i < count(weights); ++i) {
+    loss_weights_.push_back(squares->scale * (weights.empty() ? 1.0 : weights[i % weights.size()]));
+  }
+  for (std::size_t i = 0; !thresholds.empty() && i < count(thresholds); ++i) {
+    loss_thresholds_.push_back(thresholds[i % thresholds.size()]);
   }
 }
 
-const double* GradientEngine::loss_weights_of(std::size_t trajectory) const {
+const double* GradientEngine::row_of(const std::vector<double>& numbers, std::size_t trajectory) const {
   const std::size_t row = problem_.save_points() * problem_.rhs->components();
-  return loss_weights_.data() + (loss_weights_.size() == row ? 0 : trajectory * row);
+  return numbers.data() + (numbers.size() == row ? 0 : trajectory * row);
 }
 
-bool has_weight_of_each_target(const SquaredError& loss, std::size_t components) {
-  return loss.weights.size() == loss.targets.size() && loss.weights.size() != components;
+const double* GradientEngine::loss_weights_of(std::size_t trajectory) const {
+  return row_of(loss_weights_, trajectory);
+}
+
+const double* GradientEngine::loss_thresholds_of(std::size_t trajectory) const {
+  return loss_thresholds_.empty() ? nullptr : row_of(loss_thresholds_, trajectory);
+}
+
+bool is_of_each_target(const std::vector<double>& numbers, const SquaredError& loss, std::size_t components) {
+  return numbers.size() == loss.targets.size() && numbers.size() != components;
 }
 
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows) {

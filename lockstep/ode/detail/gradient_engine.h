@@ -22,7 +22,7 @@ class GradientEngine {
         options_(std::move(options)),
         loss_(std::move(loss)),
         gradient_options_(std::move(gradient_options)) {
-    expand_loss_weights();
+    expand_loss();
   }
   virtual ~GradientEngine() = default;
 
@@ -43,6 +43,7 @@ class GradientEngine {
   virtual void take_trajectories() = 0;
   // Of a squared error, its scale among them: [time][component] of this trajectory.
   const double* loss_weights_of(std::size_t trajectory) const;
+  const double* loss_thresholds_of(std::size_t trajectory) const;  // likewise; null without
 
   Problem problem_;
   Options options_;
@@ -50,12 +51,13 @@ class GradientEngine {
   GradientOptions gradient_options_;
 
  private:
-  void expand_loss_weights();
-  std::vector<double> loss_weights_;  // [time][component], or [trajectory][time][component]
+  void expand_loss();
+  const double* row_of(const std::vector<double>& numbers, std::size_t trajectory) const;
+  std::vector<double> loss_weights_, loss_thresholds_;  // [time][component], or [trajectory][time][component]
 };
 
-// Else its weights are those of components, or none.
-bool has_weight_of_each_target(const SquaredError& loss, std::size_t components);
+// Whether these are one for each target of the loss; else they are those of components, or none.
+bool is_of_each_target(const std::vector<double>& numbers, const SquaredError& loss, std::size_t components);
 
 // Throws Error when the two are not valid, or the problem has an event or a reset that cannot be differentiated.
 void require_differentiable(const Problem& problem, const Options& options, SaveRows rows = SaveRows::full);

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "lockstep/ode/detail/fit_data.h"
+#include "lockstep/ode/detail/huber.h"
 #include "lockstep/ode/detail/segments.h"
 
 namespace lockstep::ode::detail {
 
 struct Shooting::Parts {
   Parts(const Rhs& rhs, const TrajectoryData& data_of, std::span<const double> first_starts,
-        std::span<const double> units, const FitOptions& options, const FitPhase& phase)
+        std::span<const double> units, const FitOptions& options, const FitPhase& phase,
+        std::span<const double> of_thresholds)
       : components(rhs->components()),
         data(data_of.states),
         rows(data_of, components),
@@ -27,6 +30,9 @@ struct Shooting::Parts {
     gap_weights = weights;
     if (!data_of.sigma.empty()) weigh_one_by_one(data_of);
     weigh_gaps_of_unmeasured(units);
+    for (std::size_t at = 0; at < data.size() && !of_thresholds.empty(); ++at) {
+      thresholds.push_back(measurement_threshold(data_of, of_thresholds, at, at % components));
+    }
     const TrajectoryLoss loss = [this](std::size_t i, std::span<const double> states, std::span<double> slopes) {
       return segment_loss(i, states, slopes);
     };
@@ -48,6 +54,7 @@ struct Shooting::Parts {
   }
 
   double weight(std::size_t at, std::size_t c) const { return each.empty() ? weights[c] : each[at]; }
+  double threshold(std::size_t at) const { return thresholds.empty() ? kNone : thresholds[at]; }
 
   // A gap is no measurement: it counts as the component's measurements do on average.
   void weigh_one_by_one(const TrajectoryData& data_of) {
@@ -83,29 +90,30 @@ struct Shooting::Parts {
     const auto [trajectory, segment] = segments[i];
     const Segments& of = segments.of(trajectory);
     const std::size_t first = of.first(segment);
-    const auto add = [&](std::size_t at, double target, double weight) {
+    const auto add = [&](std::size_t at, double target, double weight, double threshold) {
       if (std::isnan(target)) return 0.0;
-      const double difference = states[at] - target;
-      slopes[at] += 2 * weight * difference;
-      return weight * difference * difference;
+      const auto [loss, slope] = measurement_loss(weight, states[at] - target, threshold);
+      slopes[at] += slope;
+      return loss;
     };
     double sum = 0;
     for (std::size_t point = of.first_new(segment); point <= first + of.length; ++point) {
       for (std::size_t c = 0; c < components; ++c) {
         const std::size_t of_data = row(trajectory, point) + c;
-        sum += add((point - first - 1) * components + c, data[of_data], weight(of_data, c));
+        sum += add((point - first - 1) * components + c, data[of_data], weight(of_data, c), threshold(of_data));
       }
     }
     if (segment + 1 == of.count) return sum;
     const std::size_t joint = of.first(segment + 1) - first - 1;
     for (std::size_t c = 0; c < components; ++c) {
       const std::size_t next = (i + 1) * components + c, at = joint * components + c;
-      sum += add(at, starts[next], continuity * gap_weights[c]);
+      sum += add(at, starts[next], continuity * gap_weights[c], kNone);
       gap_slopes[next] = -2 * continuity * gap_weights[c] * (states[at] - starts[next]);
     }
     return sum;
   }
 
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
   std::size_t components;
   std::vector<double> data;  // [trajectory][point][component]
   DataRows rows;
@@ -113,14 +121,16 @@ struct Shooting::Parts {
   double continuity;
   std::vector<double> weights;             // [component], divided by the number of trajectories
   std::vector<double> each;                // likewise over sigma^2, as data; empty where there is no sigma
+  std::vector<double> thresholds;          // likewise as data, of errors; empty: kNone
   std::vector<double> gap_weights;         // [component]
   std::vector<double> starts, gap_slopes;  // [trajectory][segment][component]; slopes by the start after the gap
   std::optional<GradientSolver> solver;
 };
 
 Shooting::Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts,
-                   std::span<const double> units, const FitOptions& options, const FitPhase& phase)
-    : parts_(std::make_unique<Parts>(rhs, data, starts, units, options, phase)) {}
+                   std::span<const double> units, const FitOptions& options, const FitPhase& phase,
+                   std::span<const double> thresholds)
+    : parts_(std::make_unique<Parts>(rhs, data, starts, units, options, phase, thresholds)) {}
 Shooting::~Shooting() = default;
 Shooting::Shooting(Shooting&&) noexcept = default;
 Shooting& Shooting::operator=(Shooting&&) noexcept = default;
@@ -145,10 +155,10 @@ Shooting::Result Shooting::evaluate(std::span<const double> weights, std::span<c
       by_state[row + c] = gradients.initial_states[i * n + c] + parts.gap_slopes[i * n + c];
       if (parts.segments[i].segment != 0) continue;
       if (std::isnan(parts.data[row + c])) continue;
-      const double difference = states[row + c] - parts.data[row + c];
-      const double weight = parts.weight(row + c, c);
-      loss += weight * difference * difference;
-      by_state[row + c] += 2 * weight * difference;
+      const MeasurementLoss of =
+          measurement_loss(parts.weight(row + c, c), states[row + c] - parts.data[row + c], parts.threshold(row + c));
+      loss += of.loss;
+      by_state[row + c] += of.slope;
     }
   }
   return {loss, gradients};

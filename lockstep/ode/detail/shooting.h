@@ -16,14 +16,15 @@ namespace lockstep::ode::detail {
 // over its measurements; of a component without any such that its unit counts as the others' do on average) and c the
 // phase's continuity, a trajectory adds
 //   w (s_0 - d_0)^2 + sum over k of [ sum over its points of w (u_k - d)^2 + c v (u_k(t_{k+1}) - s_{k+1})^2 ],
-// every number measured counted once, those missing not at all, and the loss is the mean over trajectories. Its
+// every number measured counted once, those missing not at all, and the loss is the mean over trajectories. With
+// thresholds w h(u - d) of SquaredError is in the place of w (u - d)^2, and the gaps stay squared. Its
 // derivative by s_k is that of u_k's solve by its initial state, less the slope of the gap before it.
 class Shooting {
  public:
   // `starts` [trajectory][point][component]: the data, without gaps. `units` [component]: what changes of them are
-  // measured in.
+  // measured in. `thresholds`: as make_task() takes them.
   Shooting(const Rhs& rhs, const TrajectoryData& data, std::span<const double> starts, std::span<const double> units,
-           const FitOptions& options, const FitPhase& phase);
+           const FitOptions& options, const FitPhase& phase, std::span<const double> thresholds = {});
   ~Shooting();
   Shooting(Shooting&&) noexcept;
   Shooting& operator=(Shooting&&) noexcept;
