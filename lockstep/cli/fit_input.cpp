@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/ode/detail/huber.h"
 
 namespace lockstep::cli {
 namespace {
@@ -122,7 +124,8 @@ std::vector<double> component_weights(const DataSection& section, const Trajecto
 }
 
 double loss_of_starts(const TrajectoryTable& table, const std::vector<double>& starts,
-                      const std::vector<double>& weights, std::span<const ode::TrajectoryRecord> records) {
+                      const std::vector<double>& weights, std::span<const ode::TrajectoryRecord> records,
+                      std::span<const double> thresholds) {
   if (starts.empty()) return 0;
   const std::size_t n = table.component_names.size();
   double sum = 0;
@@ -135,7 +138,8 @@ double loss_of_starts(const TrajectoryTable& table, const std::vector<double>& s
       if (std::isnan(table.states[at])) continue;
       const double sigma = table.sigma.empty() ? 1 : table.sigma[at];
       const double difference = (starts[i * n + c] - table.states[at]) / sigma;
-      sum += (weights.empty() ? 1 : weights[c]) * difference * difference;
+      const double threshold = thresholds.empty() ? std::numeric_limits<double>::infinity() : thresholds[c];
+      sum += ode::detail::measurement_loss(weights.empty() ? 1 : weights[c], difference, threshold).loss;
     }
   }
   return solved == 0 ? 0 : sum / static_cast<double>(solved);

@@ -30,8 +30,9 @@ std::vector<double> component_weights(const DataSection& section, const Trajecto
 
 // Of trained or given starts [trajectory][component] against measured first points, which are measurements like others
 // then, as in the phases' losses; of the trajectories that the last loss had, whose `records` these are. `weights` of
-// each component, or none.
+// each component, or none; `thresholds` likewise, ode::huber_thresholds().
 double loss_of_starts(const TrajectoryTable& table, const std::vector<double>& starts,
-                      const std::vector<double>& weights, std::span<const ode::TrajectoryRecord> records);
+                      const std::vector<double>& weights, std::span<const ode::TrajectoryRecord> records,
+                      std::span<const double> thresholds = {});
 
 }  // namespace lockstep::cli

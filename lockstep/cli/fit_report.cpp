@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kMostRows = 12;  // printed of one kind of data
 constexpr std::string_view kHead = "data,name,unit,rms,largest,spread,numbers,largest_at";
 constexpr std::string_view kInSigma = ",in_sigma";  // of data whose measurements have a standard deviation
+constexpr std::string_view kWithin = ",rms_within,spread_within,within";  // of a loss that has a threshold
 
 // The fields of the first line of `text`, which loses it. Quotes may hold commas, line breaks and doubled quotes.
 std::vector<std::string> take_line(std::string_view& text) {
@@ -88,7 +89,8 @@ Unexplained unexplained(const FitReport& report) {
   for (const FitReport::Row& row : report.rows) {
     const double share = row.errors.relative();
     if (row.data != "training" || row.errors.numbers == 0 || std::isnan(share)) continue;
-    if (share < kExplainsLittle || (row.errors.in_sigma && *row.errors.in_sigma <= kAsMeasured)) {
+    if (share < kExplainsLittle || row.errors.usual() < kExplainsLittle ||
+        (row.errors.in_sigma && *row.errors.in_sigma <= kAsMeasured)) {
       found.all = false;
     } else if (++count <= kMostNamed) {
       found.outputs.push_back(row.name + " " + percent_text(share));
@@ -146,6 +148,10 @@ std::vector<std::string> fit_notes(const FitReport& report) {
   return lines;
 }
 
+bool FitReport::has_threshold() const {
+  return std::ranges::any_of(rows, [](const Row& row) { return row.errors.within.has_value(); });
+}
+
 bool FitReport::has_sigma() const {
   return std::ranges::any_of(rows, [](const Row& row) { return row.errors.in_sigma.has_value(); });
 }
@@ -153,6 +159,7 @@ bool FitReport::has_sigma() const {
 std::string to_csv(const FitReport& report) {
   std::string text(kHead);
   if (report.has_sigma()) text += kInSigma;
+  if (report.has_threshold()) text += kWithin;
   text += '\n';
   for (const FitReport::Row& row : report.rows) {
     text += row.data + "," + csv_field(row.name) + "," + csv_field(row.unit);
@@ -160,6 +167,12 @@ std::string to_csv(const FitReport& report) {
       text += "," + number_text(number);
     text += "," + std::to_string(row.errors.numbers) + "," + csv_field(row.largest_at);
     if (report.has_sigma()) text += "," + (row.errors.in_sigma ? number_text(*row.errors.in_sigma) : std::string());
+    if (const auto& within = row.errors.within) {
+      text += "," + (std::isfinite(within->rms) ? number_text(within->rms) : "nan") + "," +
+              number_text(within->spread) + "," + std::to_string(within->numbers);
+    } else if (report.has_threshold()) {
+      text += ",,,";
+    }
     text += '\n';
   }
   return text;
@@ -168,18 +181,23 @@ std::string to_csv(const FitReport& report) {
 void store(const FitReport& report, std::map<std::string, std::string>& metadata) {
   if (!report.empty()) metadata[kErrorsKey] = to_csv(report);
   if (!report.worst.empty()) metadata[kWorstKey] = report.worst;
+  if (!report.outliers.empty()) metadata[kOutliersKey] = report.outliers;
 }
 
-std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst) {
+std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst, std::string_view outliers) {
+  constexpr std::size_t kOfWithin = 3;  // columns
   FitReport report;
   report.worst = worst;
+  report.outliers = outliers;
   if (!csv.starts_with(kHead)) return std::nullopt;
-  const std::size_t columns = take_line(csv).size();
+  const std::vector<std::string> names = take_line(csv);
+  const bool has_within = names.back() == "within";
+  const std::size_t columns = names.size(), plain = columns - (has_within ? kOfWithin : 0);
   while (!csv.empty()) {
     const std::vector<std::string> fields = take_line(csv);
     FitReport::Row row;
     double numbers = 0;
-    if (fields.size() != columns || columns < 8 || columns > 9 || !read_number(fields[3], row.errors.rms) ||
+    if (fields.size() != columns || plain < 8 || plain > 9 || !read_number(fields[3], row.errors.rms) ||
         !read_number(fields[4], row.errors.largest) || !read_number(fields[5], row.errors.spread) ||
         !read_number(fields[6], numbers) || !(numbers >= 0) || numbers > 1e18) {
       return std::nullopt;
@@ -189,7 +207,16 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
     row.unit = fields[2];
     row.errors.numbers = static_cast<std::size_t>(numbers);
     row.largest_at = fields[7];
-    if (columns == 9 && !fields[8].empty() && !read_number(fields[8], row.errors.in_sigma.emplace())) {
+    if (has_within && !fields[plain].empty()) {
+      train::ErrorsWithin& within = row.errors.within.emplace();
+      double count = 0;
+      if (!read_number(fields[plain], within.rms) || !read_number(fields[plain + 1], within.spread) ||
+          !read_number(fields[plain + 2], count) || !(count >= 0) || count > numbers) {
+        return std::nullopt;
+      }
+      within.numbers = static_cast<std::size_t>(count);
+    }
+    if (plain == 9 && !fields[8].empty() && !read_number(fields[8], row.errors.in_sigma.emplace())) {
       return std::nullopt;
     }
     report.rows.push_back(std::move(row));
@@ -199,9 +226,9 @@ std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view
 
 std::vector<std::string> table_lines(const FitReport& report) {
   if (report.empty()) return {};
-  using Cells = std::array<std::string, 7>;
-  std::vector<Cells> cells{
-      {"error over", "", "RMS", "of spread", report.has_sigma() ? "in sigma" : "", "largest", "at"}};
+  using Cells = std::array<std::string, 9>;
+  constexpr std::size_t kSigmaCell = 4, kWithinCell = 5, kBeyondCell = 6;
+  std::vector<Cells> cells{{"error over", "", "RMS", "of spread", "in sigma", "RMS within", "beyond", "largest", "at"}};
   for (const char* data : {"training", "validation"}) {
     std::size_t total = 0;
     const std::vector<std::size_t> rows = shown_rows(report, data, total);
@@ -209,17 +236,20 @@ std::vector<std::string> table_lines(const FitReport& report) {
       const FitReport::Row& row = report.rows[rows[i]];
       const std::string unit = row.unit.empty() ? "" : " " + row.unit;
       if (row.errors.numbers == 0) {
-        cells.push_back({i == 0 ? data : "", row.name, "-", "-", report.has_sigma() ? "-" : "", "-", ""});
+        cells.push_back({i == 0 ? data : "", row.name, "-", "-", "-", "-", "-", "-", ""});
         continue;
       }
+      const auto& within = row.errors.within;
       cells.push_back({i == 0 ? data : "", row.name, rounded_text(row.errors.rms, 3) + unit,
                        percent_text(row.errors.relative()),
                        row.errors.in_sigma ? rounded_text(*row.errors.in_sigma, 3) : std::string(),
+                       within && within->numbers > 0 ? rounded_text(within->rms, 3) + unit : std::string("-"),
+                       within ? count_text(row.errors.numbers - within->numbers) : std::string("-"),
                        rounded_text(row.errors.largest, 3) + unit, row.largest_at});
     }
     if (rows.size() < total) {
-      cells.push_back(
-          {"", "the largest " + std::to_string(rows.size()) + " of " + std::to_string(total), "", "", "", "", ""});
+      cells.push_back({"", "the largest " + std::to_string(rows.size()) + " of " + std::to_string(total), "", "", "",
+                       "", "", "", ""});
     }
   }
   std::array<std::size_t, std::tuple_size_v<Cells>> width{};
@@ -231,14 +261,16 @@ std::vector<std::string> table_lines(const FitReport& report) {
     std::string line;
     for (std::size_t i = 0; i < width.size(); ++i) {
       const std::string room(width[i] - places(row[i]), ' ');
-      if (i == 4 && !report.has_sigma()) continue;
-      const bool is_number = i >= 2 && i <= 5;
+      if (i == kSigmaCell && !report.has_sigma()) continue;
+      if ((i == kWithinCell || i == kBeyondCell) && !report.has_threshold()) continue;
+      const bool is_number = i >= 2 && i + 1 < width.size();
       line += (i == 0 ? "" : "  ") + (is_number ? room + row[i] : row[i] + room);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     lines.push_back(std::move(line));
   }
   if (!report.worst.empty()) lines.push_back("worst: " + report.worst);
+  if (!report.outliers.empty()) lines.push_back(report.outliers);
   return lines;
 }
 

@@ -22,6 +22,9 @@ struct FitReport {
   std::vector<Row> rows;
   // "trajectory 3 of the training data (RMS 2.1 % of the spread), 5 of the validation data (3.4 %)"; or empty.
   std::string worst;
+  // Of Huber's loss: what its thresholds are, how many numbers of the training data lie beyond them, and where the
+  // farthest are; or empty.
+  std::string outliers;
   // Of what the training knows besides, for notes alone; not stored.
   std::vector<std::string> beyond_sigma;  // "x 12 sigma": RMS over training data of what misses a stated sigma by far
   bool exact_starts = false;              // trajectories start at measured first points
@@ -29,16 +32,18 @@ struct FitReport {
   bool empty() const { return rows.empty(); }
   std::size_t outputs() const;  // of one kind of data
   bool has_sigma() const;       // that measurements have standard deviations
+  bool has_threshold() const;   // that the loss has one
 };
 
 inline constexpr const char* kErrorsKey = "training_errors";  // in a model's metadata
 inline constexpr const char* kWorstKey = "training_worst";    // likewise
+inline constexpr const char* kOutliersKey = "training_outliers";  // likewise
 
 // As the metadata hold it: a CSV with a line for each row.
 std::string to_csv(const FitReport& report);
 void store(const FitReport& report, std::map<std::string, std::string>& metadata);
 // Nothing where that is no such table.
-std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst);
+std::optional<FitReport> parse_fit_report(std::string_view csv, std::string_view worst, std::string_view outliers = {});
 
 // For people: aligned columns, the rows of each kind of data below each other; of many the worst. None of an empty one.
 std::vector<std::string> table_lines(const FitReport& report);
@@ -49,7 +54,8 @@ std::string percent_text(double share);  // "2.1 %"
 inline constexpr double kExplainsLittle = 0.9;
 
 // The training data that a fit explains little of, of those that vary: "x 142 %, v 627 %". Not where the RMS is what
-// the measurements' standard deviations say of them.
+// the measurements' standard deviations say of them, nor where a fit by Huber's loss explains those that are within its
+// thresholds, half of them at least.
 struct Unexplained {
   std::vector<std::string> outputs;  // "x 142 %"; of many the first
   bool all = false;                  // whatever varies

@@ -32,6 +32,28 @@ TEST(FitReport, a_table_reads_back_as_it_was) {
   EXPECT_EQ(read->worst, "none");
 }
 
+TEST(FitReport, errors_within_a_threshold_read_back_and_tell_what_a_few_outliers_hide) {
+  FitReport report{.rows = {row("training", "x", 5, 5.1), row("training", "y", 5, 5.1), row("training", "z", 5, 5.1)},
+                   .outliers = "some, \"far\""};
+  report.rows[0].errors.within = {0.1, 2, 9};
+  report.rows[1].errors.within = {std::numeric_limits<double>::quiet_NaN(), 0, 0};
+  report.rows[2].errors.within = {0.1, 2, 4};
+  const std::optional<FitReport> read = parse_fit_report(to_csv(report), "", report.outliers);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(to_csv(*read), to_csv(report));
+  EXPECT_EQ(read->outliers, report.outliers);
+  EXPECT_EQ(read->rows[0].errors.usual(), 0.05);
+  EXPECT_EQ(read->rows[2].errors.usual(), 5 / 5.1) << "most are beyond: no fit";
+  EXPECT_THAT(unexplained(*read).outputs, ElementsAre("y 98 %", "z 98 %"));
+  EXPECT_FALSE(unexplained(*read).all);
+  EXPECT_THAT(table_lines(*read), ElementsAre("error over     RMS  of spread  RMS within  beyond  largest  at",     //
+                                              "training    x  5 m       98 %       0.1 m       1     10 m  t = 1",  //
+                                              "            y  5 m       98 %           -      10     10 m  t = 1",  //
+                                              "            z  5 m       98 %       0.1 m       6     10 m  t = 1",  //
+                                              "some, \"far\""));
+  EXPECT_FALSE(parse_fit_report(to_csv(report) + "training,q,m,1,1,1,3,,nan,1,4\n", "").has_value());
+}
+
 TEST(FitReport, shares_are_written_with_the_digits_that_tell_something) {
   EXPECT_EQ(percent_text(0.0214), "2.1 %");
   EXPECT_EQ(percent_text(0.9949), "99 %");

@@ -20,6 +20,7 @@
 #include "lockstep/core/hash.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/ode/fit.h"
+#include "lockstep/ode/huber.h"
 #include "lockstep/ode/parameter_uncertainty.h"
 #include "lockstep/ode/rhs.h"
 
@@ -99,7 +100,8 @@ class OdeTask : public TrainingTask<T> {
     left_out_notes_ = {};
     describe_left_out(data_.training, "training", left_out_notes_[0]);
     if (!left_out_notes_[0].empty()) left_out_notes_[0] += "; the result was not fitted to them";
-    return loss + loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records());
+    return loss + loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records(),
+                                 thresholds());
   }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
@@ -126,7 +128,12 @@ class OdeTask : public TrainingTask<T> {
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
-    Judgement judgement = judge_fit({rhs_, weights, file_.options, resets_.trained, control_}, training, validation);
+    FittedEquations fitted{rhs_, weights, file_.options, resets_.trained, control_, huber_threshold(), {}, {}};
+    if (huber_threshold()) {
+      fitted.thresholds = thresholds();
+      fitted.found_errors = found_errors();
+    }
+    Judgement judgement = judge_fit(fitted, training, validation);
     judgement.report.beyond_sigma = beyond_sigma(judgement.report);
     // Of trained parameters the report on them says so.
     judgement.report.exact_starts = trained_.empty() && are_exact(starts_of_solves());
@@ -155,6 +162,7 @@ class OdeTask : public TrainingTask<T> {
     const bool frees = phases_.back().continuity.has_value();
     const std::vector<double> starts = frees ? trained_starts(parameters) : std::vector<double>();
     report.starts = starts_of_solves();
+    report.huber_threshold = huber_threshold();
     report.stated_errors = file_.data.sigma.error_size() == ode::ErrorSize::as_stated;
     report.implied_errors = file_.data.sigma.may_tell_sizes() && !report.stated_errors;
     const auto count = static_cast<std::ptrdiff_t>(this->weights());
@@ -167,6 +175,7 @@ class OdeTask : public TrainingTask<T> {
                                       .error_size = file_.data.sigma.error_size(),
                                       .starts = given_.untrained,
                                       .resets = resets_.untrained,
+                                      .huber_threshold = huber_threshold(),
                                       .nets = ode::UncertaintyOptions::Nets::let_go},
                                      control_);
       if (report.found.unresolved) report.refused = unstable_text(file_.options);
@@ -199,6 +208,13 @@ class OdeTask : public TrainingTask<T> {
     for (std::string& line : advice(file_, data_.training, this->starts_)) lines.push_back(std::move(line));
     if (auto note = renamed_note(components(), data_.training.component_names)) lines.push_back(*std::move(note));
     if (auto note = jump_advice(file_, data_.training)) lines.push_back(*std::move(note));
+    const auto begins_at_data = [](const TrainingPhase& phase) { return phase.segment != 0 && !phase.continuity; };
+    if (const auto phase = std::ranges::find_if(file_.phases, begins_at_data);
+        huber_threshold() && phase != file_.phases.end()) {
+      lines.push_back(phase->where +
+                      " begins segments at measurements, whose errors no loss bounds there: give it a "
+                      "continuity, which trains their starts");
+    }
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));
     }
@@ -228,7 +244,21 @@ class OdeTask : public TrainingTask<T> {
     }
     return lines;
   }
-  std::vector<std::string> explain(std::size_t phase) override { return loss_.explain(phase); }
+  std::vector<std::string> explain(std::size_t phase) override {
+    std::vector<std::string> lines = loss_.explain(phase);
+    if (!huber_threshold()) return lines;
+    std::string text = "errors of measurements count by their size alone beyond " +
+                       rounded_text(*huber_threshold(), 4) + (found_errors().empty() ? " sigma" : " errors");
+    const std::vector<double> errors = found_errors();
+    for (std::size_t c = 0; c < errors.size(); ++c) {
+      if (std::isfinite(errors[c]))
+        text += (c == 0 ? ", taken to be of " : ", ") + data_.training.component_names[c] + " " +
+                rounded_text(errors[c], 3);
+    }
+    lines.push_back(text + " (Huber's loss)" +
+                    (phases_[phase].continuity ? ", gaps between segments by their squares" : ""));
+    return lines;
+  }
   std::string best_text() const override {
     const ode::FitPhase& last = phases_.back();
     if (has_validation() || epoch_ > 1) return {};
@@ -243,11 +273,26 @@ class OdeTask : public TrainingTask<T> {
     return has_validation() ? ", validation data" : epoch_ > 1 ? ", all trajectories" : "";
   }
   std::string loss_text() const override {
-    const std::string of = file_.data.sigma.empty() ? "sum of squared errors" : "sum of squared errors over sigma";
+    const std::string of = std::string(huber_threshold() ? "sum of Huber's losses" : "sum of squared errors") +
+                           (file_.data.sigma.empty() ? "" : " over sigma");
     return data_.training.trajectories() == 1 ? of : of + " a trajectory, averaged";
   }
 
  private:
+  std::optional<double> huber_threshold() const {
+    return file_.loss == LossKind::huber ? std::optional(file_.huber_threshold) : std::nullopt;
+  }
+  // [component], as ode::FitOptions::huber_threshold makes them; or none.
+  std::vector<double> thresholds() const {
+    if (!huber_threshold()) return {};
+    return ode::huber_thresholds(given_data(data_.training), rhs_->components(), component_weights_,
+                                 *huber_threshold());
+  }
+  // Where nothing else says how large measurement errors are.
+  std::vector<double> found_errors() const {
+    if (!component_weights_.empty() || !data_.training.sigma.empty()) return {};
+    return ode::measurement_errors(given_data(data_.training), rhs_->components());
+  }
   // As equations or a built-in system call them; those of a net alone have no names but the data's.
   std::vector<std::string> components() const {
     if (file_.ode->system) return system_of(*file_.ode).components;
@@ -267,9 +312,11 @@ class OdeTask : public TrainingTask<T> {
     if (!file_.data.sigma.may_tell_sizes()) return beyond;
     for (std::size_t c = 0; c < data_.training.component_names.size() && c < report.rows.size(); ++c) {
       const train::ColumnErrors& of = report.rows[c].errors;  // the training data's come first
-      const double in_sigma = of.in_sigma                  ? *of.in_sigma
-                              : component_weights_.empty() ? 0
-                                                           : of.rms * std::sqrt(component_weights_[c]);
+      double in_sigma = of.in_sigma                  ? *of.in_sigma
+                        : component_weights_.empty() ? 0
+                                                     : of.rms * std::sqrt(component_weights_[c]);
+      // Most are within the threshold, which is one in sigma.
+      if (of.within && 2 * of.within->numbers >= of.numbers) in_sigma = std::min(in_sigma, file_.huber_threshold);
       if (of.numbers > 0 && in_sigma > kBeyondSigma)
         beyond.push_back(report.rows[c].name + " " + rounded_text(in_sigma, 3) + " sigma");
     }
@@ -357,7 +404,7 @@ class OdeTask : public TrainingTask<T> {
       if (!file.resets.empty() && (gaps || jumping_states(file, data_.training).wait()))
         return phases_with_resets(file, data_.training, longest(), component_weights(file.data, data_));
       phases = file.noisy ? ode::noisy_phases(longest(), file.target)
-                          : ode::recommended_phases(longest(), file.target, gaps);
+                          : ode::recommended_phases(longest(), file.target, gaps || huber_threshold());
       // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.
       if (file.nets.empty() && hides_component(data_.training)) phases.erase(phases.begin(), phases.end() - 1);
     }
@@ -459,6 +506,7 @@ class OdeTask : public TrainingTask<T> {
       loss_unit_ = ode::loss_unit(given_data(data_.training), rhs_->components());
     }
     options.loss_unit = loss_unit_;
+    options.huber_threshold = huber_threshold();
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
     options.starts = given_.trained;
     resets_ = resets_to_train(file, {untrained_, data_.training.component_names, parameter_names_, trained_},

@@ -80,11 +80,13 @@ void append_misfit(const ParameterReport& report, std::vector<std::string>& line
   constexpr double kUnlikely = 3;  // deviations: one fit of 700
   const ode::ParameterUncertainty& found = report.found;
   const bool is_far = found.deviation > kBeyondSigma;
+  // Chi-square is of errors that are all normal.
+  const bool has_chi_square = report.stated_errors && !report.huber_threshold;
   const std::string factor = rounded_text(found.deviation, 3);
   const std::string misses = "the fit misses the data by " + factor + " times what sigma says: ";
   const std::string far =
       "the model does not describe them within the stated sigma, and errors and intervals assume that it does";
-  if (!report.stated_errors) {
+  if (!has_chi_square) {
     if (is_far)
       lines.push_back(misses + far + "; where sigma tells ratios alone, say so: absolute_sigma = false" +
                       noisy_text(report));
@@ -204,10 +206,14 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
   if (!has_errors(report)) return lines;
   const std::size_t count = report.names.size();
   if (count > kMostCorrelated) tell(strongest_text(report));
-  tell("errors by Gauss-Newton from " + count_text(found.numbers) +
-       (report.stated_errors
-            ? " numbers and their sigma, reduced chi-square " + rounded_text(found.deviation * found.deviation, 3)
-            : " numbers, deviation " + rounded_text(found.deviation, 3)) +
+  const std::string beyond =
+      report.huber_threshold ? ", " + count_text(found.beyond) + " of them beyond the threshold" : "";
+  const std::string deviation = rounded_text(found.deviation, 3);
+  tell(std::string("errors by Gauss-Newton") + (report.huber_threshold ? " and Huber's formula" : "") + " from " +
+       count_text(found.numbers) + " numbers" + (report.stated_errors ? " and their sigma" : "") + beyond +
+       (report.stated_errors && !report.huber_threshold
+            ? ", reduced chi-square " + rounded_text(found.deviation * found.deviation, 3)
+            : ", deviation " + deviation) +
        ", " + counted_text(found.unknowns, "unknown") + starts_text(report.starts, found.nets));
   for (std::size_t i = 0; i < count; ++i) {
     if (!is_at_bound(report, i)) continue;
@@ -225,8 +231,9 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
     tell("they allow for what the nets could do instead, which leaves of the parameters' effects " + left_text(report));
   }
   if (found.distance > kFarFromOptimum) {
-    lines.push_back("not at the least sum of squares of whole trajectories: that lies about " +
-                    rounded_text(found.distance, 2) + " standard errors away");
+    lines.push_back(std::string("not at the least ") + (report.huber_threshold ? "loss" : "sum of squares") +
+                    " of whole trajectories: that lies about " + rounded_text(found.distance, 2) +
+                    " standard errors away");
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct ParameterReport {
   std::vector<std::string> jumps;   // those that move a jump: derivatives do not see what that does
   bool jumps_at_states = false;     // the right-hand side does, which derivatives do not see either
   StartsOf starts = StartsOf::fit;
+  std::optional<double> huber_threshold = {};  // of the loss, in standard deviations
   bool stated_errors = false;  // sigma is the size of measurement errors, not their ratio
   bool implied_errors = false;  // sigma is given, and nothing says which of the two it is
 };

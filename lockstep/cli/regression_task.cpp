@@ -111,6 +111,7 @@ class RegressionTask : public TrainingTask<T> {
       case LossKind::mean_absolute:
         return "mean absolute error";
       case LossKind::mean_huber:
+      case LossKind::huber:  // of trajectories
         break;
     }
     return "mean Huber loss";

@@ -77,8 +77,8 @@ struct OdeSection {
 };
 
 // Of a regression, over rows and targets. A neural ODE's is the sum of squares over points and components, averaged
-// over trajectories.
-enum class LossKind { mean_squared, sum_squared, mean_absolute, mean_huber };
+// over trajectories, for which mean_squared stands, or huber.
+enum class LossKind { mean_squared, sum_squared, mean_absolute, mean_huber, huber };
 
 // A phase and what the task makes of it.
 struct TrainingPhase {
@@ -108,7 +108,9 @@ struct TrainingFile {
   std::vector<ResetSection> resets;       // likewise
   std::optional<OdeSection> ode;  // absent: a regression
   LossKind loss = LossKind::mean_squared;
-  double huber_threshold = 1;  // of mean_huber: in sigma, else in spreads of normalised targets, else in their unit
+  // Of mean_huber: in sigma, else in spreads of normalised targets, else in their unit. Of huber: in sigma, else in
+  // ode::measurement_errors().
+  double huber_threshold = 1;
   std::vector<TrainingPhase> phases;  // empty: those that ode::recommended_phases or noisy_phases give
   bool noisy = false;                 // of these, which
   std::optional<double> target;       // of the recommended ones

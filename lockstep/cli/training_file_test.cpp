@@ -82,6 +82,43 @@ TEST(TrainingFile, recommended_phases_are_left_to_the_library) {
   EXPECT_THAT(message_of(ode + "[training]\nloss = \"mean_squared\"\n"), HasSubstr("a loss for a neural ODE"));
 }
 
+TEST(TrainingFile, the_loss_of_trajectories_is_of_squares_or_hubers) {
+  const std::string ode = "[net]\nhidden = [100]\n[data]\nfile = \"l.h5\"\n[ode]\n";
+  const auto with = [&](const std::string& lines) { return parse(ode + "[training]\n" + lines); };
+  EXPECT_EQ(with("loss = \"squared\"\n").loss, LossKind::mean_squared);
+  const TrainingFile huber = with("loss = \"huber\"\nphases = \"noisy\"\ntarget = 2\n");
+  EXPECT_EQ(huber.loss, LossKind::huber);
+  EXPECT_EQ(huber.huber_threshold, 1.345);
+  EXPECT_TRUE(huber.noisy);
+  EXPECT_EQ(with("loss = \"huber\"\nhuber_threshold = 3\noptimiser = \"lbfgs\"\n").huber_threshold, 3);
+  EXPECT_EQ(parse(ode + "[training]\nloss = \"huber\"\n[[phase]]\nrate = 0.1\n[[phase]]\n").loss, LossKind::huber);
+  // A resumed training must not go on with another.
+  EXPECT_NE(options_digest(huber), options_digest(with("phases = \"noisy\"\ntarget = 2\n")));
+  EXPECT_NE(options_digest(huber),
+            options_digest(with("loss = \"huber\"\nhuber_threshold = 2\nphases = \"noisy\"\ntarget = 2\n")));
+  EXPECT_EQ(options_digest(with("loss = \"squared\"\n")), options_digest(with("optimiser = \"adam\"\n")));
+
+  const auto message = [&](const std::string& lines) { return message_of(ode + "[training]\n" + lines); };
+  EXPECT_THAT(
+      message("loss = \"mean_huber\"\n"),
+      HasSubstr("training.loss: found \"mean_huber\", a loss of regressions, expected a loss for a neural ODE, "
+                "\"squared\" or \"huber\": a sum over points, averaged over trajectories; write loss = \"huber\""));
+  EXPECT_THAT(message("loss = \"hubre\"\n"), HasSubstr("did you mean \"huber\"?"));
+  EXPECT_THAT(message_of(kNet + kData + "[training]\nloss = \"huber\"\n"),
+              HasSubstr("training.loss: found \"huber\", a loss of neural ODEs, expected a loss for a regression: "
+                        "mean_squared, sum_squared, mean_absolute or mean_huber; write loss = \"mean_huber\""));
+  EXPECT_THAT(
+      message("huber_threshold = 2\n"),
+      HasSubstr("training.huber_threshold: found huber_threshold without loss = \"huber\", expected that loss, of "
+                "which it is; add loss = \"huber\", or remove this key"));
+  for (const char* wrong : {"0", "-1", "0.0"}) {
+    EXPECT_THAT(message("loss = \"huber\"\nhuber_threshold = " + std::string(wrong) + "\n"),
+                HasSubstr("expected a number greater than 0"));
+  }
+  EXPECT_THAT(message("loss = \"huber\"\nphases = \"noisy\"\nrate = 0.1\n"),
+              HasSubstr("expected target, loss and huber_threshold alone"));
+}
+
 TEST(TrainingFile, unknown_keys_and_names_are_told_the_nearest) {
   EXPECT_THAT(message_of(kNet + kData + "[training]\noptimizer = \"adam\"\n"),
               HasSubstr("did you mean \"optimiser\"?"));
@@ -108,8 +145,8 @@ TEST(TrainingFile, keys_that_would_be_passed_over_are_refused) {
   const std::string trajectories = "[data]\nfile = \"a.csv\"\ntime = \"t\"\nstates = [\"x\"]\n[ode]\n";
   EXPECT_THAT(
       message_of(kNet + trajectories + "[training]\nphases = \"noisy\"\niterations = 4\n"),
-      HasSubstr("training.iterations: found a value beside phases = \"noisy\", which names its own, expected target "
-                "alone; leave it away, or write all phases out"));
+      HasSubstr("training.iterations: found a value beside phases = \"noisy\", which names its own, expected target, "
+                "loss and huber_threshold alone; leave it away, or write all phases out"));
   EXPECT_THAT(message_of(kNet + trajectories + "[training]\nphases = \"noisy\"\niteration = 4\n"),
               HasSubstr("an unknown key"));
   EXPECT_THAT(message_of(kNet + kData + kTraining + "[event]\ncomponent = \"x\"\n"), HasSubstr("ode::EndLoss"));

@@ -148,7 +148,8 @@ void add_ode(const TrainingFile& file, OptionList& to) {
 OptionList options_of(const TrainingFile& file) {
   OptionList to;
   to.count("loss", static_cast<int>(file.loss)).count("normalise", static_cast<int>(file.data.normalisation));
-  if (file.loss == LossKind::mean_huber) to.number("huber_threshold", file.huber_threshold);
+  if (file.loss == LossKind::mean_huber || file.loss == LossKind::huber)
+    to.number("huber_threshold", file.huber_threshold);
   to.number("validation", file.data.validation).number("target", file.target);
   for (const Given<std::string>& each : file.data.held) to.text("validation", each.value);
   if (file.noisy) to.text("phases", "noisy");

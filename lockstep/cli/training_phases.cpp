@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "lockstep/cli/file_keys.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/ode/huber.h"
 
 namespace lockstep::cli {
 
@@ -177,21 +180,36 @@ TrainingPhase read_phase(const TomlValue& table, bool neural_ode) {
 LossKind loss_of(const TomlValue& value, bool neural_ode) {
   static constexpr std::array<std::string_view, 4> kLosses{"mean_squared", "sum_squared", "mean_absolute",
                                                            "mean_huber"};
+  static constexpr std::array<std::string_view, 2> kOfTrajectories{"squared", "huber"};
+  // The other's, by a name of its own.
+  const auto refuse_other = [&](std::span<const std::string_view> others, const char* of, const char* expected,
+                                const char* remedy) {
+    if (value.is_text() && std::ranges::count(others, value.text()) > 0)
+      throw value.error(value.describe() + ", a loss of " + of, expected, remedy);
+  };
   if (neural_ode) {
-    throw value.error("a loss for a neural ODE", "none: it is the sum of squares, averaged over trajectories",
-                      "remove this key");
+    refuse_other(kLosses, "regressions",
+                 "a loss for a neural ODE, \"squared\" or \"huber\": a sum over points, averaged over trajectories",
+                 value.is_text() && value.text() == "mean_huber" ? "write loss = \"huber\"" : "remove this key");
+    return value.one_of(kOfTrajectories) == "huber" ? LossKind::huber : LossKind::mean_squared;
   }
+  refuse_other(
+      kOfTrajectories, "neural ODEs", "a loss for a regression: mean_squared, sum_squared, mean_absolute or mean_huber",
+      value.is_text() && value.text() == "huber" ? "write loss = \"mean_huber\"" : "write loss = \"mean_squared\"");
   const std::string name = value.one_of(kLosses);
   return static_cast<LossKind>(std::find(kLosses.begin(), kLosses.end(), name) - kLosses.begin());
 }
 
 void read_threshold(const TomlValue& value, TrainingFile& training) {
-  if (training.loss != LossKind::mean_huber) {
-    throw value.error("huber_threshold without loss = \"mean_huber\"", "that loss, of which it is",
-                      training.ode ? "remove this key" : "add loss = \"mean_huber\", or remove this key");
+  const bool of_trajectories = training.ode.has_value();
+  if (training.loss != (of_trajectories ? LossKind::huber : LossKind::mean_huber)) {
+    const std::string loss = of_trajectories ? "loss = \"huber\"" : "loss = \"mean_huber\"";
+    throw value.error("huber_threshold without " + loss, "that loss, of which it is",
+                      "add " + loss + ", or remove this key");
   }
   training.huber_threshold = value.number();
-  if (!(training.huber_threshold > 0)) throw value.error(value.describe(), "a number greater than 0");
+  if (!(training.huber_threshold > 0) || !std::isfinite(training.huber_threshold))
+    throw value.error(value.describe(), "a number greater than 0");
 }
 
 }  // namespace
@@ -203,13 +221,14 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
   const bool neural_ode = training.ode.has_value();
   if (table != nullptr) {
     if (const TomlValue* loss = table->find("loss")) training.loss = loss_of(*loss, neural_ode);
+    if (training.loss == LossKind::huber) training.huber_threshold = ode::kHuberThreshold;
     if (const TomlValue* threshold = table->find("huber_threshold")) read_threshold(*threshold, training);
   }
   const TomlValue* phases = file.find("phase");
   const TomlValue* recommended = table != nullptr ? table->find("phases") : nullptr;
   if (recommended != nullptr) {
     static constexpr std::array<std::string_view, 2> kChoices{"recommended", "noisy"};
-    static constexpr std::array<std::string_view, 2> kKeys{"phases", "target"};
+    static constexpr std::array<std::string_view, 4> kKeys{"phases", "target", "loss", "huber_threshold"};
     training.noisy = recommended->one_of(kChoices) == "noisy";
     if (!neural_ode)
       throw recommended->error(recommended->text() + " phases", "a neural ODE", "say how to train: rate, iterations");
@@ -217,7 +236,7 @@ void read_phases(const TomlValue& file, TrainingFile& training) {
     for (const auto& [key, value] : table->table()) {
       if (!std::ranges::count(kKeys, key) && std::ranges::count(all_keys, key)) {
         throw value.error("a value beside phases = " + recommended->describe() + ", which names its own",
-                          "target alone", "leave it away, or write all phases out");
+                          "target, loss and huber_threshold alone", "leave it away, or write all phases out");
       }
     }
     table->allow_only(kKeys);

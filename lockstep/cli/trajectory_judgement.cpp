@@ -48,6 +48,37 @@ std::vector<std::size_t> ranked(const std::vector<double>& errors) {
   return order;
 }
 
+// "Huber's loss, thresholds of 1.345 sigma: 3 of 80 numbers of the training data beyond; the farthest: x at ..."
+std::string outliers_text(const FittedEquations& of, const TrajectoryTable& table, const ode::FitErrors& errors) {
+  constexpr double kFarFromFound = 2;  // times what the fit leaves
+  if (!of.huber_threshold) return {};
+  const bool found = !of.found_errors.empty();
+  const std::string unit = found ? "errors" : "sigma";
+  std::string text = "Huber's loss, threshold " + rounded_text(*of.huber_threshold, 4) + " " + unit;
+  std::string sizes, smaller;
+  for (std::size_t c = 0; c < of.found_errors.size(); ++c) {
+    if (!std::isfinite(of.found_errors[c])) continue;
+    const std::string& name = table.component_names[c];
+    sizes += (sizes.empty() ? "" : ", ") + name + " " + rounded_text(of.found_errors[c], 3);
+    const auto& within = errors.components[c].within;
+    // Of normal errors the numbers within 1.345 deviations have an RMS of 0.7 of one.
+    if (within && 2 * within->numbers > errors.components[c].numbers && within->rms > 0 &&
+        kFarFromFound * within->rms < of.found_errors[c])
+      smaller += (smaller.empty() ? "" : ", ") + name + " = " + rounded_text(within->rms, 2);
+  }
+  if (!sizes.empty()) text += ", taken to be of " + sizes + " as successive numbers scatter";
+  text +=
+      ": " + count_text(errors.beyond) + " of " + count_text(errors.compared) + " numbers of the training data beyond";
+  for (std::size_t i = 0; i < errors.outliers.size(); ++i) {
+    const ode::FitErrors::Outlier& one = errors.outliers[i];
+    text += (i == 0 ? ", farthest " : ", ") + table.component_names[one.component] + " at " +
+            place_text(table, one.row) + " (" + rounded_text(one.size * *of.huber_threshold, 3) + " " + unit + ")";
+  }
+  if (!smaller.empty())
+    text += "; what the fit leaves is smaller: sigma = { " + smaller + " } would draw the threshold nearer";
+  return text;
+}
+
 struct Pick {
   std::string what;  // ", worst"; or empty
   std::size_t trajectory;
@@ -82,7 +113,7 @@ class Judge {
   // Their errors as rows of the report; ranks trajectories.
   ode::FitErrors errors(const JudgedTrajectories& of, const std::vector<double>& states, const char* data,
                         std::span<const double> spreads, FitReport& report) const {
-    ode::FitErrors errors = ode::fit_errors(of.data, states, spreads);
+    ode::FitErrors errors = ode::fit_errors(of.data, states, spreads, of_.thresholds);
     for (std::size_t c = 0; c < errors.components.size(); ++c) {
       const train::ColumnErrors& error = errors.components[c];
       const std::string unit = of.table.component_units.empty() ? std::string() : of.table.component_units[c];
@@ -197,6 +228,7 @@ Judgement judge_fit(const FittedEquations& equations, const JudgedTrajectories& 
                               " of the " + data + " data (" + share_text(ranks[worst]) + ")";
   };
   add_worst(training, errors.trajectories, "training");
+  judgement.report.outliers = outliers_text(equations, training.table, errors);
   if (has_validation) add_worst(validation, kept.trajectories, "validation");
 
   const std::vector<std::size_t> shown = shown_components(has_validation ? kept.components : errors.components);

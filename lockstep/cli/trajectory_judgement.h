@@ -1,6 +1,7 @@
 // How good a fit to trajectories is: errors of each component, the worst trajectories, curves for a picture.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct FittedEquations {
   const ode::Options& options;
   const std::vector<ode::Reset>& resets;  // as ode::fitted_states() has them
   RunControl control = {};
+  std::optional<double> huber_threshold = {};  // of the loss, in standard deviations
+  std::vector<double> thresholds = {};         // [component], ode::huber_thresholds() with it; or none
+  // [component], in the data's unit, where the data alone say them: ode::measurement_errors(); or none.
+  std::vector<double> found_errors = {};
 };
 
 // `validation` may have no trajectories.

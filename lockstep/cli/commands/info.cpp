@@ -286,7 +286,9 @@ void print_port(const char* kind, const nn::Port& port, const std::string& range
 std::optional<FitReport> report_of(const nn::Model& model) {
   const auto errors = model.metadata.find(kErrorsKey), worst = model.metadata.find(kWorstKey);
   if (errors == model.metadata.end()) return std::nullopt;
-  return parse_fit_report(errors->second, worst == model.metadata.end() ? "" : worst->second);
+  const auto outliers = model.metadata.find(kOutliersKey);
+  return parse_fit_report(errors->second, worst == model.metadata.end() ? "" : worst->second,
+                          outliers == model.metadata.end() ? "" : outliers->second);
 }
 
 void print_model(const InfoOptions& options) {
@@ -330,7 +332,7 @@ void print_model(const InfoOptions& options) {
   line("  licence", model.provenance.licence);
   line("  attribution", model.provenance.attribution);
   for (const auto& [name, value] : model.metadata) {
-    if (!report || (name != kErrorsKey && name != kWorstKey)) named_text(name, value);
+    if (!report || (name != kErrorsKey && name != kWorstKey && name != kOutliersKey)) named_text(name, value);
   }
 }
 
