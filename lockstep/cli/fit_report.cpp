@@ -126,7 +126,8 @@ void append_outliers(const FitReport& report, std::vector<std::string>& lines) {
   }
   if (count == 0) return;
   lines.push_back("one number has most of the sum of squares: " + text +
-                  "; to take its weight away leave it out (an empty field, NaN), or give it a larger sigma");
+                  "; to take its weight away leave it out (an empty field, NaN), or give it a larger sigma" +
+                  (report.bounded_loss.empty() ? "" : "; loss = \"" + report.bounded_loss + "\" bounds it"));
 }
 
 }  // namespace

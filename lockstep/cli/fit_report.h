@@ -27,6 +27,7 @@ struct FitReport {
   std::string outliers;
   // Of what the training knows besides, for notes alone; not stored.
   std::vector<std::string> beyond_sigma;  // "x 12 sigma": RMS over training data of what misses a stated sigma by far
+  std::string bounded_loss = {};          // another loss, in which single numbers would count for less; or empty
   bool exact_starts = false;              // trajectories start at measured first points
 
   bool empty() const { return rows.empty(); }

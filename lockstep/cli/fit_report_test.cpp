@@ -113,6 +113,9 @@ TEST(FitReport, a_number_that_has_most_of_the_squares_is_named_below_a_bad_fit) 
   EXPECT_EQ(notes[1],
             "one number has most of the sum of squares: x at trajectory b, t = 2 has 52 % of the squares of x; to take "
             "its weight away leave it out (an empty field, NaN), or give it a larger sigma");
+  FitReport bounded = with(std::sqrt((81 + 9 * 2.9 * 2.9) / 10), 1);
+  bounded.bounded_loss = "huber";
+  EXPECT_EQ(fit_notes(bounded)[1], notes[1] + "; loss = \"huber\" bounds it");
   EXPECT_THAT(fit_notes(with(3, 100)), testing::IsEmpty());  // of a good fit nothing is said
 }
 

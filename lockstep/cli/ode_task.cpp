@@ -135,6 +135,7 @@ class OdeTask : public TrainingTask<T> {
     }
     Judgement judgement = judge_fit(fitted, training, validation);
     judgement.report.beyond_sigma = beyond_sigma(judgement.report);
+    if (!huber_threshold()) judgement.report.bounded_loss = "huber";
     // Of trained parameters the report on them says so.
     judgement.report.exact_starts = trained_.empty() && are_exact(starts_of_solves());
     unresolved_note_ = judgement.unresolved
@@ -211,9 +212,9 @@ class OdeTask : public TrainingTask<T> {
     const auto begins_at_data = [](const TrainingPhase& phase) { return phase.segment != 0 && !phase.continuity; };
     if (const auto phase = std::ranges::find_if(file_.phases, begins_at_data);
         huber_threshold() && phase != file_.phases.end()) {
-      lines.push_back(phase->where +
-                      " begins segments at measurements, whose errors no loss bounds there: give it a "
-                      "continuity, which trains their starts");
+      lines.push_back("phase " + std::to_string(phase - file_.phases.begin() + 1) +
+                      " begins segments at measurements, whose errors no loss bounds there: give it a continuity, "
+                      "which trains their starts");
     }
     if (trained_.empty() && untrained_->jumps_at_states()) {  // else the report on the parameters says so
       lines.push_back(state_jump_text("training goes by slopes that are wrong behind one"));

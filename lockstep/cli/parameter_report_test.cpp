@@ -54,6 +54,28 @@ TEST(ParameterReport, says_what_its_figures_hold_for) {
                   "away"));
 }
 
+TEST(ParameterReport, of_hubers_loss_says_how_many_numbers_are_beyond_its_threshold) {
+  ParameterReport report = two();
+  report.huber_threshold = 1.345;
+  report.found.beyond = 5;
+  report.found.distance = 2.345;
+  EXPECT_THAT(note_lines(report),
+              ElementsAre("errors by Gauss-Newton and Huber's formula from 42 numbers, 5 of them beyond the threshold, "
+                          "deviation 4.93, 4 unknowns, starts among them",
+                          "not at the least loss of whole trajectories: that lies about 2.3 standard errors away"));
+  // No chi-square: of normal errors alone it would tell something.
+  report.stated_errors = true;
+  report.found.distance = 0;
+  report.found.deviation = 1.9;
+  EXPECT_THAT(
+      note_lines(report),
+      ElementsAre("errors by Gauss-Newton and Huber's formula from 42 numbers and their sigma, 5 of them beyond "
+                  "the threshold, deviation 1.9, 4 unknowns, starts among them"));
+  report.found.deviation = 4.93;
+  EXPECT_THAT(note_lines(report, Notes::harms),
+              ElementsAre(HasSubstr("the fit misses the data by 4.93 times what sigma says")));
+}
+
 TEST(ParameterReport, says_so_where_a_fit_misses_the_data_by_far_more_than_a_stated_sigma) {
   ParameterReport report = two();  // by 4.93
   EXPECT_THAT(note_lines(report, Notes::harms), IsEmpty());

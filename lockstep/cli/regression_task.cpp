@@ -97,6 +97,7 @@ class RegressionTask : public TrainingTask<T> {
     }
     add_errors(plan, data_.training, "training", spreads, judgement);
     if (data_.validation.rows() > 0) add_errors(plan, data_.validation, "validation", spreads, judgement);
+    if (file_.loss == LossKind::mean_squared) judgement.report.bounded_loss = "mean_huber";
     return judgement;
   }
   std::string loss_text() const override { return loss_name() + (data_.training.sigma.empty() ? "" : " over sigma"); }

@@ -79,6 +79,40 @@ TEST(FitErrors, squares_of_the_errors_add_up_to_the_loss) {
   EXPECT_DOUBLE_EQ(errors.trajectories[1], std::sqrt(squares / 2));
 }
 
+// Thresholds of 0.25 and 0.5, of which sigma is the unit where there is one.
+TEST(FitErrors, numbers_beyond_a_threshold_are_counted_and_the_farthest_named) {
+  TrajectoryData data = uneven_data();
+  std::vector<double> states = data.states;
+  for (double& x : states) x = std::isnan(x) ? 7 : x;
+  states[2] += 0.125;  // within
+  states[6] -= 1;      // 4 thresholds
+  states[7] += 4;      // 8
+  states[11] += 0.75;  // 1.5
+  states[12] += 5;     // 20, where a solve begins
+  const std::vector<double> spreads{1, 1}, thresholds{0.25, 0.5};
+  const FitErrors found = fit_errors(data, states, spreads, thresholds);
+  EXPECT_EQ(found.compared, 10u) << "of 18 three are missing, and five are where solves begin";
+  EXPECT_EQ(found.beyond, 4u);
+  const auto is = [&](std::size_t i, std::size_t row, std::size_t component, double size) {
+    EXPECT_EQ(found.outliers[i].row, row);
+    EXPECT_EQ(found.outliers[i].component, component);
+    EXPECT_NEAR(found.outliers[i].size, size, 1e-12);
+  };
+  ASSERT_EQ(found.outliers.size(), 4u);
+  is(0, 6, 0, 20);
+  is(1, 3, 1, 8);
+  is(2, 3, 0, 4);
+  is(3, 5, 1, 1.5);
+  // Within, first points aside: 0.9, 0.5, -1, -1 with one error, and 0.1, 0.2 with none.
+  ASSERT_TRUE(found.components[0].within && found.components[1].within);
+  EXPECT_NEAR(found.components[0].within->rms, 0.125 / 2, 1e-15);
+  EXPECT_EQ(found.components[1].within->numbers, 2u);
+  EXPECT_NEAR(found.components[1].within->spread, 0.05, 1e-15);
+  data.sigma.assign(18, 8);
+  EXPECT_EQ(fit_errors(data, states, spreads, thresholds).beyond, 1u) << "the one where a solve begins";
+  EXPECT_FALSE(fit_errors(data, states, spreads).components[0].within.has_value());
+}
+
 TEST(FitErrors, solves_begin_where_they_are_told) {
   const Rhs rhs = small_net();
   const TrajectoryData data = uneven_data();
