@@ -302,6 +302,10 @@ nb::dict errors_of(const cli::FitReport& report) {
     of["numbers"] = row.errors.numbers;
     of["unit"] = row.unit;
     if (row.errors.in_sigma) of["in_sigma"] = *row.errors.in_sigma;
+    if (const auto& within = row.errors.within) {
+      of["rms_within"] = within->rms;
+      of["beyond"] = row.errors.numbers - within->numbers;
+    }
     nb::cast<nb::dict>(errors[row.data.c_str()])[row.name.c_str()] = of;
   }
   return errors;
@@ -410,6 +414,7 @@ nb::tuple uncertainty_of(const Trained& trained, Source source) {
   }
   std::vector<std::string> notes = report.names.empty() ? cli::fit_notes(trained.fit.report) : cli::note_lines(report);
   notes.insert(notes.begin(), trained.solve_notes.begin(), trained.solve_notes.end());
+  if (const std::string& outliers = trained.fit.report.outliers; !outliers.empty()) notes.push_back(outliers);
   return nb::make_tuple(errors, intervals, to_numpy(report.found.correlations, {count, count}),
                         in_users_words(std::move(notes), source), left);
 }

@@ -54,8 +54,8 @@ class Training:
     trajectories : list of str
         What they are called: the labels of ``trajectory``, as text, or numbers from 0. Those kept for validation are not there.
     notes : list of str
-        What these figures hold for, or why there are none; what of the data the fit explains little of; and which
-        trajectories were left out.
+        What these figures hold for, or why there are none; what of the data the fit explains little of; which
+        trajectories were left out; and with ``loss="huber"`` which measurements lie farthest from the fit.
     rhs : Model
         With equations: the right-hand side with all that was trained, as ``lockstep.equations`` makes one. Without
         equations it raises Unsupported.
@@ -69,7 +69,9 @@ class Training:
     errors : dict of dict of dict
         How good the fit is, ``errors["validation"]["x"]["rms"]``: over ``"training"`` and ``"validation"`` data of each
         component or output ``rms``, ``relative`` (to ``spread``, the training data's standard deviation), ``largest``,
-        ``largest_at``, ``numbers`` (compared) and ``unit``. See docs/training.md, "How good is it".
+        ``largest_at``, ``numbers`` (compared) and ``unit``; with ``sigma`` ``in_sigma``; with ``loss="huber"``
+        ``beyond``, how many are beyond the threshold, and ``rms_within`` of the others. See docs/training.md, "How good is
+        it".
     report : str
         All this as tables to print, the trajectories that are met worst, whether the rounding of float32 ended it, and
         the ``advice``.
@@ -226,10 +228,12 @@ def train(
         ``trajectory`` calls them, without it by their numbers from 0; or, for a regression, samples of their own,
         ``(x_test, y_test)`` as ``x`` and ``y``, with a third array where ``sigma`` is one. Their loss decides about the
         best net.
-    loss : {"mean_squared", "sum_squared", "mean_absolute", "mean_huber"}
-        Of a regression.
+    loss : {"mean_squared", "sum_squared", "mean_absolute", "mean_huber"}, or {"squared", "huber"}
+        Of a regression, or of trajectories. ``"huber"`` is for data with glitches, which ``notes`` and ``report`` name
+        (docs/training.md, "Glitches").
     huber_threshold : float
-        Of ``"mean_huber"``, 1 unless given: a residual ``r`` counts ``r**2 / 2`` where its size is at most this, ``d``,
+        Of ``"huber"``, in standard deviations of the errors, 1.345 unless given: in units of ``sigma``, or of errors
+        that are found in ``u``. Of ``"mean_huber"``, 1 unless given: a residual ``r`` counts ``r**2 / 2`` where its size is at most this, ``d``,
         else ``d * (abs(r) - d / 2)``. In units of ``sigma`` where that is given; else, with ``normalise`` or a ``start``
         whose outputs are scaled, in standard deviations of each target; else in the unit of ``y``, on which it then
         depends.
