@@ -325,6 +325,28 @@ TEST(Huber, standard_errors_are_those_of_his_formula) {
   EXPECT_NEAR(found().upper[0] - k, 1.959963984540054 * stated, 1e-8 * stated);
 }
 
+// Recorded by testdata/robust_covariance.py (statsmodels 0.15.0): RLM with HuberT(1.345) and cov="H1".
+TEST(Huber, two_parameters_and_their_errors_are_those_of_statsmodels) {
+  const Rhs rhs = differentiable_function<1, 2>(
+      "parabola", [](auto t, const auto&, const auto& p, auto& du) { du[0] = p[0] + 2.0 * t * p[1]; });
+  TrajectoryData data{.times = {0}, .states = {0,    0.61, 0.98, 1.65, 2.12, 2.53, 3.01, 9.4,  3.6,  4.02, 4.21,
+                                               4.44, 4.85, 5.03, 5.02, -1.2, 5.37, 5.49, 5.38, 5.62, 7.1}};
+  for (int i = 1; i <= 20; ++i) data.times.push_back(0.25 * i);
+  data.sigma.assign(21, 0.10044658801938171);
+  const std::vector<TrainedParameter> trained{{.parameter = 0, .start = 2}, {.parameter = 1, .start = -0.2}};
+  FitOptions options{.solve = kTight, .huber_threshold = kHuberThreshold};
+  options.phases = {{.training = by_lbfgs(300)}};
+  const FitResult result = fit(train_parameters(rhs, trained), data, options);
+  const ParameterUncertainty found =
+      parameter_uncertainty(rhs, trained, result.weights, data, kTight, {.huber_threshold = kHuberThreshold});
+  // What L-BFGS leaves where a step wins no more than roundings of the loss: their root, of errors.
+  EXPECT_LT(found.distance, 1e-5);
+  EXPECT_NEAR(found.values[0], 2.305031290769765, 1e-5 * found.standard_errors[0]);
+  EXPECT_NEAR(found.values[1], -0.23926794609149, 1e-5 * found.standard_errors[1]);
+  EXPECT_NEAR(found.standard_errors[0], 0.035015445544364, 1e-7 * 0.035);
+  EXPECT_NEAR(found.standard_errors[1], 0.008826566249131, 1e-7 * 0.0088);
+}
+
 TEST(Huber, says_what_it_cannot_take) {
   const Rhs rhs = train_parameters(system("lotka_volterra"), rates());
   TrajectoryData data = counts(9, 0.05, false, 1);
