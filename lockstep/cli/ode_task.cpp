@@ -248,15 +248,15 @@ class OdeTask : public TrainingTask<T> {
   std::vector<std::string> explain(std::size_t phase) override {
     std::vector<std::string> lines = loss_.explain(phase);
     if (!huber_threshold()) return lines;
-    std::string text = "errors of measurements count by their size alone beyond " +
-                       rounded_text(*huber_threshold(), 4) + (found_errors().empty() ? " sigma" : " errors");
     const std::vector<double> errors = found_errors();
+    std::string sizes;
     for (std::size_t c = 0; c < errors.size(); ++c) {
       if (std::isfinite(errors[c]))
-        text += (c == 0 ? ", taken to be of " : ", ") + data_.training.component_names[c] + " " +
-                rounded_text(errors[c], 3);
+        sizes += (sizes.empty() ? ", taken to be of " : ", ") + data_.training.component_names[c] + " " +
+                 rounded_text(errors[c], 3);
     }
-    lines.push_back(text + " (Huber's loss)" +
+    lines.push_back("errors of measurements count by their size alone beyond " + rounded_text(*huber_threshold(), 4) +
+                    (errors.empty() ? " sigma" : " errors") + sizes + " (Huber's loss)" +
                     (phases_[phase].continuity ? ", gaps between segments by their squares" : ""));
     return lines;
   }
