@@ -310,8 +310,8 @@ typedef struct lockstep_device_options {
 } lockstep_device_options;
 
 /* Uploads the net, any net, to a GPU; `options` may be NULL: float32, the first one. Tensor cores take plain stacks of
- * dense layers, up to 256 wide. Opens liblockstep_cuda.so, which nothing links: LOCKSTEP_UNSUPPORTED, saying which, where that, a driver, the device or
- * memory on it is missing. The model may be freed afterwards. */
+ * dense layers, up to 256 wide. Opens liblockstep_cuda.so, which nothing links: LOCKSTEP_UNSUPPORTED, saying which,
+ * where that, a driver, the device or memory on it is missing. The model may be freed afterwards. */
 lockstep_status lockstep_device_compile(const lockstep_model *model, const lockstep_device_options *options,
                                         lockstep_device_plan **plan);
 /* Wait for what was queued first. */

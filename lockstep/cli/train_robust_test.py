@@ -67,7 +67,8 @@ class TrainRobustTest(ToolTest):
         self.assertGreater(max(abs(found[name] - robust[name][0]) / robust[name][1] for name in found), 10)
 
     def test_free_starts_and_stated_errors_stand_up_to_a_glitch_at_the_start(self):
-        text = block("toml").replace('"recommended"', '"noisy"').replace("[method]", "sigma = { A = 0.005 }\nabsolute_sigma = true\n[method]")
+        text = block("toml").replace('"recommended"', '"noisy"').replace(
+            "[method]", "sigma = { A = 0.005 }\nabsolute_sigma = true\n[method]")
         self.write("cuvette.csv", block("").replace("0,1.000", "0,3.000"))
         self.write("cuvette.toml", text)
         out = self.succeed("train", "cuvette.toml")

@@ -233,8 +233,8 @@ def train(
         (docs/training.md, "Glitches").
     huber_threshold : float
         Of ``"huber"``, in standard deviations of the errors, 1.345 unless given: in units of ``sigma``, or of errors
-        that are found in ``u``. Of ``"mean_huber"``, 1 unless given: a residual ``r`` counts ``r**2 / 2`` where its size is at most this, ``d``,
-        else ``d * (abs(r) - d / 2)``. In units of ``sigma`` where that is given; else, with ``normalise`` or a ``start``
+        that are found in ``u``. Of ``"mean_huber"``, 1 unless given: a residual ``r`` counts ``r**2 / 2`` where its
+        size is at most this, ``d``, else ``d * (abs(r) - d / 2)``. In units of ``sigma`` where that is given; else, with ``normalise`` or a ``start``
         whose outputs are scaled, in standard deviations of each target; else in the unit of ``y``, on which it then
         depends.
     hidden : sequence of int
