@@ -7,6 +7,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/kernels/graph/derivative.h"
+#include "lockstep/kernels/graph/detail/analysis.h"
 
 namespace lockstep::nn {
 namespace {
@@ -21,18 +22,6 @@ graph::Graph derivative_graph(const graph::Graph& graph, Derivative derivative) 
       break;
   }
   return graph::jacobian_graph(graph);
-}
-
-// Of each value: whether an output depends on it. Directions leave constants behind that were multiplied out.
-std::vector<bool> read_values(const graph::Graph& graph) {
-  const std::size_t ports = graph.inputs.size();
-  std::vector<bool> read(ports + graph.nodes.size());
-  for (const graph::Port& port : graph.outputs) read[port.value] = true;
-  for (std::size_t node = graph.nodes.size(); node-- > 0;) {
-    if (!read[ports + node]) continue;
-    for (const std::size_t input : graph.nodes[node].inputs) read[input] = true;
-  }
-  return read;
 }
 
 // The features of a direction or a cotangent: called as those it belongs to. A direction has their unit.
@@ -110,10 +99,10 @@ Model derivative_model(const Model& model, Derivative derivative) {
     made.outputs.push_back({"jacobian", "", entries(model)});
   }
   for (const Port& port : made.inputs) names.push_back(port.name);
-  const std::vector<bool> read = read_values(graph);
+  const graph::Analysis know(graph);  // directions leave constants behind that were multiplied out
   for (graph::Node& node : graph.nodes) {
     names.push_back(node.name);
-    if (!read[names.size() - 1]) continue;
+    if (!know.needed(names.size() - 1)) continue;
     Node& one = made.nodes.emplace_back();
     one.name = node.name;
     for (const std::size_t input : node.inputs) one.inputs.push_back(names[input]);

@@ -27,11 +27,7 @@ class Forward : DerivativeBuilder {
     dot_.assign(widths_.size(), kNone);
     for (std::size_t i = 0; i < moved.size(); ++i) dot_[moved[i]] = ports + i;
     go_through_nodes();
-    for (Port port : graph_.outputs) {
-      if (shown == Shown::directions) break;
-      port.value = number_[port.value];
-      made_.outputs.push_back(std::move(port));
-    }
+    if (shown == Shown::values_and_directions) show_values();
     for (Port port : graph_.outputs) {
       name_ = port.name;
       port.value = dot_or_zero(port.value);
@@ -232,14 +228,6 @@ class Forward : DerivativeBuilder {
 
   static Dense without_bias(const Dense& dense) {
     return {dense.inputs, dense.outputs, dense.weights, std::vector<double>(dense.outputs)};
-  }
-  std::size_t product(const Dense& dense, const std::vector<double>& x) {
-    std::vector<double> made(dense.outputs);
-    for (std::size_t j = 0; j < dense.outputs; ++j) {
-      for (std::size_t k = 0; k < dense.inputs; ++k)
-        made[j] = std::fma(dense.weights[j * dense.inputs + k], x[k], made[j]);
-    }
-    return add(Constant{std::move(made)}, {});
   }
 
   // Taken by through_elements(), or without a direction.

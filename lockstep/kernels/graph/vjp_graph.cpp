@@ -28,10 +28,7 @@ class Reverse : DerivativeBuilder {
     forget();
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) receive(graph_.outputs[i].value, ports + i);
     go_back_through_nodes();
-    for (Port port : graph_.outputs) {
-      port.value = number_[port.value];
-      made_.outputs.push_back(std::move(port));
-    }
+    show_values();
     for (Port port : graph_.inputs) {
       name_ = port.name;
       port.value = bar_or_zero(port.value);
@@ -180,8 +177,6 @@ class Reverse : DerivativeBuilder {
 
   void of(std::size_t value, std::size_t bar, const Inputs& read, const Dense& dense) {
     if (!wants(read[0])) return;
-    const std::vector<double>* const given = cotangents_are_constants_ ? made_constants(bar) : nullptr;
-    if (given != nullptr && is_unit(*given)) return receive(read[0], product_back(dense, *given));
     Dense transposed{dense.outputs, dense.inputs, std::vector<double>(dense.weights.size()),
                      std::vector<double>(dense.inputs)};
     for (std::size_t j = 0; j < dense.outputs; ++j) {
@@ -189,17 +184,11 @@ class Reverse : DerivativeBuilder {
         transposed.weights[k * dense.outputs + j] = dense.weights[j * dense.inputs + k];
       }
     }
+    const std::vector<double>* const given = cotangents_are_constants_ ? made_constants(bar) : nullptr;
+    if (given != nullptr && is_unit(*given)) return receive(read[0], product(transposed, *given));
     const std::size_t sent = add(std::move(transposed), {bar});
     transposes_[value] = made_.nodes.size() - 1;
     receive(read[0], sent);
-  }
-  std::size_t product_back(const Dense& dense, const std::vector<double>& bar) {
-    std::vector<double> made(dense.inputs);
-    for (std::size_t j = 0; j < dense.outputs; ++j) {
-      for (std::size_t k = 0; k < dense.inputs; ++k)
-        made[k] = std::fma(dense.weights[j * dense.inputs + k], bar[j], made[k]);
-    }
-    return add(Constant{std::move(made)}, {});
   }
   void of(std::size_t, std::size_t bar, const Inputs& read, const Concatenate&) {
     std::size_t offset = 0;

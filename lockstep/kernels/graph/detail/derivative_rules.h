@@ -105,6 +105,14 @@ class DerivativeBuilder {
     return given != nullptr && width(one) <= width(other) &&
            std::ranges::all_of(*given, [](double x) { return x == 1; });
   }
+  std::size_t product(const Dense& dense, const std::vector<double>& x) {
+    std::vector<double> made(dense.outputs);
+    for (std::size_t j = 0; j < dense.outputs; ++j) {
+      for (std::size_t k = 0; k < dense.inputs; ++k)
+        made[j] = std::fma(dense.weights[j * dense.inputs + k], x[k], made[j]);
+    }
+    return add(Constant{std::move(made)}, {});
+  }
   std::size_t quotient(std::size_t a, std::size_t b) { return binary(BinaryKind::divide, a, b); }
   std::size_t unary(UnaryKind kind, std::size_t a) { return add(Unary{kind}, {a}); }
   std::size_t reduce(ReduceKind kind, std::size_t a) { return add(Reduce{kind}, {a}); }
@@ -112,12 +120,15 @@ class DerivativeBuilder {
     return add(Select{}, {condition, yes, no});
   }
   std::size_t width(std::size_t made) const { return made_widths_[made]; }
-  // The graph made, with the output ports of the one it was made of and the Jacobian.
-  Graph with_jacobian(std::size_t made) {
+  // Output ports of the graph made, after those that it has.
+  void show_values() {
     for (Port port : graph_.outputs) {
       port.value = number_[port.value];
       made_.outputs.push_back(std::move(port));
     }
+  }
+  Graph with_jacobian(std::size_t made) {
+    show_values();
     made_.outputs.push_back({"jacobian", made, width(made)});
     return std::move(made_);
   }
