@@ -1,8 +1,7 @@
 #include "lockstep/cli/derivative_flag.h"
 
-#include <utility>
-
 #include "lockstep/cli/flag_checks.h"
+#include "lockstep/cli/model_text.h"
 #include "lockstep/nn/derivative_model.h"
 
 namespace lockstep::cli {
@@ -12,9 +11,11 @@ void add_derivative(CLI::App& command, std::optional<std::string>& derivative) {
       ->check(one_of({"jvp", "vjp", "jacobian"}));
 }
 
-nn::Model with_derivative(nn::Model model, const std::optional<std::string>& derivative) {
+nn::Model load_with_derivative(const std::filesystem::path& path, const std::optional<std::string>& activations,
+                               const std::optional<std::string>& derivative) {
+  nn::Model model = load_model(path, activations);
   if (!derivative) return model;
-  return nn::derivative_model(model, *nn::parse_derivative(*derivative));
+  return in_model_file(path, [&] { return nn::derivative_model(model, *nn::parse_derivative(*derivative)); });
 }
 
 }  // namespace lockstep::cli

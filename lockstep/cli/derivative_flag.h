@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,7 +12,8 @@ namespace lockstep::cli {
 
 void add_derivative(CLI::App& command, std::optional<std::string>& derivative);
 
-// The model, or its derivative of that name.
-nn::Model with_derivative(nn::Model model, const std::optional<std::string>& derivative);
+// load_model(), or the derivative of that name of what it loads; errors about either name the file.
+nn::Model load_with_derivative(const std::filesystem::path& path, const std::optional<std::string>& activations,
+                               const std::optional<std::string>& derivative);
 
 }  // namespace lockstep::cli

@@ -42,11 +42,7 @@ wrote it, and some later ones: keep the model.)";
 int compile_model(const CompileOptions& options) {
   refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
-  nn::PlanFile plan{in_model_file(options.model,
-                                  [&] {
-                                    return with_derivative(load_model(options.model, options.activations),
-                                                           options.derivative);
-                                  }),
+  nn::PlanFile plan{load_with_derivative(options.model, options.activations, options.derivative),
                     options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target(),
                     nn::PlanFor::any_machine};
   if (options.target != "best") {

@@ -86,17 +86,20 @@ std::filesystem::path output_of(const ExportCommand& command) {
   return command.c_header ? *command.c_header : *command.cuda_header;
 }
 
-// "x[3], t[1]"
-std::string ports_text(const std::vector<nn::Port>& ports) {
-  std::string text;
-  for (const nn::Port& port : ports) {
-    text += (text.empty() ? "" : ", ") + port.name + "[" + std::to_string(port.features.size()) + "]";
-  }
-  return text;
+// "in x[3], t[1], out y[2]", printable
+std::string ports_text(const nn::Model& model) {
+  const auto listed = [](const std::vector<nn::Port>& ports) {
+    std::string text;
+    for (const nn::Port& port : ports) {
+      text += (text.empty() ? "" : ", ") + port.name + "[" + std::to_string(port.features.size()) + "]";
+    }
+    return text;
+  };
+  return printable("in " + listed(model.inputs) + ", out " + listed(model.outputs), LineBreaks::escape);
 }
 
 nn::Model model_of(const ExportCommand& command) {
-  return with_derivative(load_model(command.model, command.activations), command.derivative);
+  return load_with_derivative(command.model, command.activations, command.derivative);
 }
 
 void write_onnx(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
@@ -106,10 +109,8 @@ void write_onnx(const ExportCommand& command, const std::filesystem::path& path,
     options.precision = nn::onnx_precision(model);
     if (command.precision) options.precision = *command.precision == "f32" ? Precision::f32 : Precision::f64;
     nn::write_onnx(path, model, existing, options);
-    std::printf("%s: ONNX in %s, in %s, out %s\n", path.string().c_str(),
-                options.precision == Precision::f32 ? "float32" : "float64",
-                printable(ports_text(model.inputs), LineBreaks::escape).c_str(),
-                printable(ports_text(model.outputs), LineBreaks::escape).c_str());
+    std::printf("%s: ONNX in %s, %s\n", path.string().c_str(),
+                options.precision == Precision::f32 ? "float32" : "float64", ports_text(model).c_str());
   });
 }
 
@@ -122,7 +123,7 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
   std::string ports;
   const nn::ExportedHeader header = in_model_file(command.model, [&] {
     const nn::Model model = model_of(command);
-    ports = "in " + ports_text(model.inputs) + ", out " + ports_text(model.outputs);
+    ports = ports_text(model);
     return nn::export_header(model, options);
   });
   if (command.weights) {
@@ -138,7 +139,7 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
   } else {
     std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check\n", path.string().c_str(), n, n, n);
   }
-  std::printf("%s\n", printable(ports, LineBreaks::escape).c_str());
+  std::printf("%s\n", ports.c_str());
 }
 
 int export_model(const ExportCommand& command) {
