@@ -100,8 +100,8 @@ class OdeTask : public TrainingTask<T> {
     left_out_notes_ = {};
     describe_left_out(data_.training, "training", left_out_notes_[0]);
     if (!left_out_notes_[0].empty()) left_out_notes_[0] += "; the result was not fitted to them";
-    return loss + loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records(),
-                                 thresholds());
+    return loss +
+           loss_of_starts(data_.training, trained_starts(parameters), component_weights_, loss_.records(), thresholds_);
   }
   std::optional<double> final_validation_loss(std::span<const T> parameters) override {
     if (!has_validation()) return std::nullopt;
@@ -128,11 +128,8 @@ class OdeTask : public TrainingTask<T> {
     if (given_.trained && has_validation()) {
       validation.starts = ode::start_states(*given_.trained, weights, validation.data);
     }
-    FittedEquations fitted{rhs_, weights, file_.options, resets_.trained, control_, huber_threshold(), {}, {}};
-    if (huber_threshold()) {
-      fitted.thresholds = thresholds();
-      fitted.found_errors = found_errors();
-    }
+    const FittedEquations fitted{rhs_,     weights,           file_.options, resets_.trained,
+                                 control_, huber_threshold(), thresholds_,   found_errors_};
     Judgement judgement = judge_fit(fitted, training, validation);
     judgement.report.beyond_sigma = beyond_sigma(judgement.report);
     if (!huber_threshold()) judgement.report.bounded_loss = "huber";
@@ -248,7 +245,7 @@ class OdeTask : public TrainingTask<T> {
   std::vector<std::string> explain(std::size_t phase) override {
     std::vector<std::string> lines = loss_.explain(phase);
     if (!huber_threshold()) return lines;
-    const std::vector<double> errors = found_errors();
+    const std::vector<double>& errors = found_errors_;
     std::string sizes;
     for (std::size_t c = 0; c < errors.size(); ++c) {
       if (std::isfinite(errors[c]))
@@ -282,17 +279,6 @@ class OdeTask : public TrainingTask<T> {
  private:
   std::optional<double> huber_threshold() const {
     return file_.loss == LossKind::huber ? std::optional(file_.huber_threshold) : std::nullopt;
-  }
-  // [component], as ode::FitOptions::huber_threshold makes them; or none.
-  std::vector<double> thresholds() const {
-    if (!huber_threshold()) return {};
-    return ode::huber_thresholds(given_data(data_.training), rhs_->components(), component_weights_,
-                                 *huber_threshold());
-  }
-  // Where nothing else says how large measurement errors are.
-  std::vector<double> found_errors() const {
-    if (!component_weights_.empty() || !data_.training.sigma.empty()) return {};
-    return ode::measurement_errors(given_data(data_.training), rhs_->components());
   }
   // As equations or a built-in system call them; those of a net alone have no names but the data's.
   std::vector<std::string> components() const {
@@ -508,6 +494,12 @@ class OdeTask : public TrainingTask<T> {
     }
     options.loss_unit = loss_unit_;
     options.huber_threshold = huber_threshold();
+    if (huber_threshold()) {
+      const ode::TrajectoryData training = given_data(data_.training);
+      thresholds_ = ode::huber_thresholds(training, rhs_->components(), component_weights_, *huber_threshold());
+      if (component_weights_.empty() && training.sigma.empty())
+        found_errors_ = ode::measurement_errors(training, rhs_->components());
+    }
     given_ = starts_to_train(file.data.starts, data_.training.component_names, parameter_names_, trained_);
     options.starts = given_.trained;
     resets_ = resets_to_train(file, {untrained_, data_.training.component_names, parameter_names_, trained_},
@@ -531,6 +523,8 @@ class OdeTask : public TrainingTask<T> {
   std::vector<ode::TrainedParameter> trained_;  // likewise
   std::vector<std::string> parameter_names_;    // likewise, of all of them
   std::vector<double> component_weights_;       // likewise
+  std::vector<double> thresholds_;              // likewise, [component], of Huber's loss; or none
+  std::vector<double> found_errors_;            // likewise, where nothing else says how large measurement errors are
   StartsToTrain given_;                         // likewise
   ResetsToTrain resets_;                        // likewise
   std::vector<double> parameters_;              // of the right-hand side, that are not trained; likewise
