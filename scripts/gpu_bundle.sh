@@ -40,7 +40,7 @@ ldd "$bundle"/bin/* "$bundle"/lib/*.so | awk '$2 == "=>" && $3 ~ /^\// {print $3
   cp -L "$library" "$place/"
 done
 cp -r examples/lorenz examples/ocean_column "$bundle/examples/"
-cp lockstep/ode/cuda/testing/*_body.inc "$bundle/bin/"
+cp lockstep/ode/cuda/testing/*.inc "$bundle/bin/"
 cp benchmarks/gpu_peers*.py "$bundle/benchmarks/"
 cp scripts/gpu_{check,loan,parts,report}.sh "$bundle/"
 git describe --always --abbrev=40 --exclude="*" --dirty >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"

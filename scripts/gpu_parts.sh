@@ -203,6 +203,7 @@ texts() {
   run_tests "tests of texts in modes" cuda_engine_test 90 'TextInModes.*-*are_compiled_by_nvrtc'
   run_tests "tests of texts in sums" cuda_engine_test 90 'SumsWithText.*-*are_compiled_by_nvrtc'
   run_tests "tests of resets on the device" cuda_engine_test 90 'ResetsOnDevice.*-*are_compiled_by_nvrtc'
+  run_tests "tests of linearly implicit steps" cuda_engine_test 90 'ImplicitOnDevice.*-*are_compiled_by_nvrtc'
 }
 
 # compare NAME PROBLEM: the CPU's file and the GPU's. A solve takes a second or two: one that never ends takes no more of

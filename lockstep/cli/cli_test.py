@@ -307,12 +307,13 @@ max_steps = 3000
         out = self.succeed("solve", "pole.toml", "--method", "rodas5p", "--dt", "0.1", "--overwrite")
         self.assertIn("steps of 0.1 may lead stages out of where it is finite: try dt = 0.05, or tolerances", out)
 
-    def test_what_runs_on_cpus_alone_is_explained_without_gpus(self):
+    def test_linearly_implicit_methods_take_a_gpu_only_where_it_is_named(self):
         self.write("stiff.toml", '[rhs]\nsystem = "robertson"\n[time]\nspan = [0, 40]\n[method]\nname = "rodas5p"\n'
                                  '[output]\nfile = "stiff.h5"\n')
         out = self.succeed("explain", "stiff.toml")
-        self.assertIn("- engine cpu: linearly implicit methods run on CPUs\n", out)
-        self.assertNotRegex(out, "GPU|CUDA|cuda|NVIDIA")
+        self.assertIn("- engine cpu: linearly implicit methods take a GPU only where one is named: no card has timed "
+                      "them\n", out)
+        self.assertNotRegex(out, "CUDA|cuda|NVIDIA")
 
     def test_a_failing_pilot_and_steps_that_cannot_suffice_are_told_beforehand(self):
         self.write("short.toml", LORENZ + "[method]\nmax_steps = 5\n")

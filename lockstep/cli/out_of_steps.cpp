@@ -9,6 +9,7 @@
 
 #include "lockstep/cli/first_of_status.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/solution.h"
 #include "lockstep/ode/solve.h"
@@ -142,13 +143,13 @@ std::optional<OtherMethod> with_method(std::string_view name, const ode::Problem
                                        std::size_t trajectory, const ode::TrajectoryRecord& record,
                                        const RunControl& control) {
   const ode::Tableau& tableau = ode::method(name);
-  if (tableau.is_linearly_implicit() && options.device.uses_cuda()) return std::nullopt;
   const auto jacobian = tableau.is_linearly_implicit() ? static_cast<double>(problem.rhs->components()) : 0.0;
   const double of_a_step = tableau.evaluations(true) + jacobian;
   const auto most = static_cast<std::int64_t>(static_cast<double>(record.evaluations) / of_a_step / 2);
   if (most == 0) return std::nullopt;
   ode::Options other = options;
   other.method = name;
+  if (options.device.uses_cuda() && ode::cuda::obstacle(problem, other)) return std::nullopt;
   const auto reached = record_at(record.end_time, problem.selection({trajectory}), other, most, control);
   if (!reached) return std::nullopt;
   return OtherMethod{std::string(name), *reached, of_a_step * static_cast<double>(attempts(*reached))};

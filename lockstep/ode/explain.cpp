@@ -103,9 +103,9 @@ std::string steps_text(const Work& work) { return rounded_text(work.steps, 4) + 
 // how busy the machine is: it takes the model's figures and, of adaptive steps, a guessed number.
 void choose_engine(const Problem& problem, const Options& options, Explanation& result) {
   if (method(options.method).is_linearly_implicit() && !options.device.uses_cuda()) {
-    result.engine = detail::plan_devices(problem, options).engine;
-    result.reasons.insert(result.reasons.begin(),
-                          "engine " + result.engine + ": linearly implicit methods run on CPUs");
+    const detail::DevicePlan devices = detail::plan_devices(problem, options);
+    result.engine = devices.engine;
+    result.reasons.insert(result.reasons.begin(), "engine " + devices.engine + ": " + devices.reason);
     return;
   }
   const Work work = estimate_work(problem, options);

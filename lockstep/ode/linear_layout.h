@@ -32,6 +32,12 @@ class LinearLayout {
   std::size_t columns_begin(std::size_t row) const { return row - std::min(row, below_); }
   std::size_t columns_end(std::size_t row) const { return std::min(n_, row + reach_ + 1); }
 
+  // How far a row reaches below and above the diagonal, and how entries are numbered.
+  std::size_t below() const { return below_; }
+  std::size_t reach() const { return reach_; }
+  std::size_t stride() const { return stride_; }
+  std::size_t shift() const { return shift_; }
+
   std::size_t entries() const { return n_ * (is_band_ ? below_ + reach_ + 1 : n_); }
   // Of places i and j; columns_begin(i) <= j < columns_end(i).
   std::size_t at(std::size_t i, std::size_t j) const { return i * stride_ + j + shift_; }

@@ -208,6 +208,12 @@ class GraphNet : public StateFunction {
   std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget target) const override {
     return jacobian<double>(target);
   }
+  std::shared_ptr<const JacobianSource> jacobian_source(Precision precision) const override {
+    if (!source_ || !takes_pieces_in_place()) return nullptr;
+    return precision == Precision::f32
+               ? detail::graph_jacobian_source<float>(graph_, options_.weight_places, pieces_, components_)
+               : detail::graph_jacobian_source<double>(graph_, options_.weight_places, pieces_, components_);
+  }
 
  protected:
   const graph::Graph& graph() const { return graph_; }

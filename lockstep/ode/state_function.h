@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/core/precision.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/ode/function_part.h"
@@ -34,6 +35,7 @@ template <class T>
 class DifferentiableTile;  // differentiable_tile.h
 template <class T>
 class JacobianTile;  // jacobian_tile.h
+struct JacobianSource;  // jacobian_source.h
 
 // A right-hand side du/dt = f(t, u, p) where outputs() == components(), or an event function with one output.
 class StateFunction {
@@ -69,6 +71,9 @@ class StateFunction {
   // Its Jacobian where that is to be had for less than by the transpose; null: not.
   virtual std::shared_ptr<const JacobianTile<float>> jacobian_f32(CpuTarget) const { return nullptr; }
   virtual std::shared_ptr<const JacobianTile<double>> jacobian_f64(CpuTarget) const { return nullptr; }
+
+  // The same as text, of a function whose only part is a SourcePart; null: there is none, or it would be too long.
+  virtual std::shared_ptr<const JacobianSource> jacobian_source(Precision) const { return nullptr; }
 
   // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time, the hours of
   // t % 24. Adaptive steps end there. Of a trajectory with these parameters; with none, those that no parameter moves.

@@ -34,6 +34,7 @@
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/testing/host_runtime.h"
 #include "lockstep/ode/gradient.h"
+#include "lockstep/ode/methods.h"
 #include "lockstep/ode/reference.h"
 #include "lockstep/ode/sensitivity.h"
 #include "lockstep/ode/solve.h"
@@ -178,7 +179,8 @@ class Comparison {
   // problem runs on the CPU alone.
   template <class T>
   bool compare_text() {
-    if (const auto obstacle = cuda::obstacle(drawn_.problem, options_)) return cuda::comes_as_text(drawn_.problem);
+    if (cuda::obstacle(drawn_.problem, options_)) return cuda::comes_as_text(drawn_.problem, options_);
+    if (method(options_.method).is_linearly_implicit()) return true;  // implicit_on_device_test has those
     const cuda::Lowered<T> lowered = cuda::lower_problem<T>(drawn_.problem, options_);
     if (!lowered.source) return false;
     if (lowered.source->threads_a_trajectory > 1 || drawn_.problem.resets.size() > 3) return true;

@@ -94,7 +94,7 @@ def solve(
         Of what is drawn.
     method : str
         euler, midpoint, heun, rk4, bs3, dopri5, tsit5 (default), vern7, dop853,
-        vern9, rkc8, rkc20, rodas5p (stiff problems; CPU).
+        vern9, rkc8, rkc20, rodas5p (stiff problems).
     rtol, atol : float
         Tolerances, 1e-6 each if not given; ``rtol`` is below 1. ``atol`` may be a list: one for each component.
     dt : float

@@ -46,7 +46,7 @@ std::optional<Obstacle> cannot_compile(const std::optional<KernelSource>& source
 }
 
 std::optional<KernelSource> fused_source(const Problem& problem, const Options& options) {
-  if (!comes_as_text(problem)) return std::nullopt;
+  if (!comes_as_text(problem, options)) return std::nullopt;
   return options.precision == Precision::f32 ? lower_problem<float>(problem, options).source
                                              : lower_problem<double>(problem, options).source;
 }

@@ -34,9 +34,17 @@ class FoldedNetDerivative {
   const T* image_;
 };
 
-// Function::evaluate(t, u, p, du) for numbers of T: code that came as text (kernel_source.h).
+// Function::evaluate(t, u, p, du) for numbers of T: code that came as text (kernel_source.h). Where that has a Matrix,
+// Function::jacobian(t, u, p, by_state, by_time) too.
+template <class Function>
+struct MatrixOf {};
+template <class Function>
+requires requires { typename Function::Matrix; }
+struct MatrixOf<Function> {
+  using Matrix = typename Function::Matrix;
+};
 template <class Function, int components_, int parameters_, class T>
-class SourceDerivative {
+class SourceDerivative : public MatrixOf<Function> {
  public:
   static constexpr int kMostComponents = components_;
   static constexpr int kMostParameters = parameters_ <= 16 ? parameters_ : 0;  // more stay where they are
@@ -45,6 +53,9 @@ class SourceDerivative {
   LOCKSTEP_HOST_DEVICE SourceDerivative(const Launch<T>&, const T*) {}
   static LOCKSTEP_HOST_DEVICE constexpr int components() { return components_; }
   LOCKSTEP_HOST_DEVICE void evaluate(double t, const T* u, const T* p, T* du) const { Function::evaluate(t, u, p, du); }
+  LOCKSTEP_HOST_DEVICE void jacobian(double t, const T* u, const T* p, T* by_state, T* by_time) const {
+    Function::jacobian(t, u, p, by_state, by_time);
+  }
 };
 
 // A derivative with an event that is compiled in, too: Event::value(t, u, p).

@@ -12,11 +12,11 @@ set(embedded
   ode/cuda/gemm/column.h ode/cuda/gemm/column_memory.h ode/cuda/gemm/factor.h ode/cuda/gemm/gemm_launch.h
   ode/cuda/gemm/round.cuh ode/cuda/gemm/round_launch.h
   ode/cuda/advance.cuh ode/cuda/derivative.h ode/cuda/device_standard-inl.h ode/cuda/ensemble.h ode/cuda/kernel_body.h
-  ode/cuda/launch.h ode/cuda/reset_derivative.h ode/cuda/reset_trajectory.h ode/cuda/scheme.h ode/cuda/trajectory.h
-  ode/detail/fixed_steps.h ode/detail/reset_side.h ode/detail/stop_times.h ode/detail/turn_search.h ode/event_direction.h
+  ode/cuda/launch.h ode/cuda/linear_system.h ode/cuda/reset_derivative.h ode/cuda/reset_trajectory.h ode/cuda/scheme.h ode/cuda/trajectory.h
+  ode/detail/dual_lane-inl.h ode/detail/fixed_steps.h ode/detail/reset_side.h ode/detail/stop_times.h ode/detail/turn_search.h ode/event_direction.h
   ode/methods/bs3.h ode/methods/coefficients.h ode/methods/dop853.h ode/methods/dopri5.h ode/methods/euler.h
   ode/methods/heun.h ode/methods/midpoint.h ode/methods/rk4.h ode/methods/rkc8.h
-  ode/methods/rkc20.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
+  ode/methods/rkc20.h ode/methods/rodas5p.h ode/methods/tsit5.h ode/methods/vern7.h ode/methods/vern9.h
   ode/numerics-inl.h ode/numerics.h ode/trajectory_record.h)
 file(GLOB systems RELATIVE ${embedded_root}/lockstep CONFIGURE_DEPENDS
      ${embedded_root}/lockstep/ode/systems/*-inl.h)

@@ -31,8 +31,9 @@ std::string type_name(std::string_view name) {
 
 std::string number_name(Precision precision) { return precision == Precision::f32 ? "float" : "double"; }
 
+// Linearly implicit methods are in no table.
 bool is_compiled(const Tableau& tableau, std::size_t components) {
-  return static_cast<std::size_t>(tableau.stages) * components <= kMostInRegisters;
+  return tableau.is_linearly_implicit() || static_cast<std::size_t>(tableau.stages) * components <= kMostInRegisters;
 }
 
 // Of a derivative in a kernel's code.
@@ -64,13 +65,36 @@ std::string function_text(const SourcePart& part, std::size_t copies, const std:
          "  }\n";
 }
 
+// The Jacobian beside a derivative, and where its entries lie. Steps need it once.
+std::string jacobian_text(const std::string& name, const JacobianSource& jacobian, const std::string& number) {
+  const LinearLayout& layout = jacobian.layout;
+  std::string order, shape;
+  for (const std::size_t component : layout.order()) order += (order.empty() ? "" : ", ") + std::to_string(component);
+  for (const std::size_t value : {layout.size(), layout.below(), layout.reach(), layout.stride(), layout.shift()})
+    shape += std::to_string(value) + ", ";
+  const std::string places = !layout.is_band() ? ""
+                                               : "  struct Places {\n"
+                                                 "    static __device__ constexpr int component(int place) {\n"
+                                                 "      constexpr int of[] = {" +
+                                                     order +
+                                                     "};\n"
+                                                     "      return of[place];\n"
+                                                     "    }\n"
+                                                     "  };\n";
+  return places + "  using Matrix = ode::cuda::MatrixShape<" + shape +
+         (layout.is_band() ? "Places" : "ode::cuda::GivenOrder") + ">;\n" +
+         function_text({name + ", Jacobian", &jacobian.text, 0, 0}, 1,
+                       "void jacobian(double t, const " + number + "* u, const " + number + "* p, " + number +
+                           "* by_state, " + number + "* by_time)");
+}
+
 std::string derivative_struct(const SourcePart& part, std::size_t copies, const std::string& name,
-                              const std::string& number) {
+                              const std::string& number, const JacobianSource* jacobian = nullptr) {
   return "struct " + name + " {\n" +
          function_text(
              part, copies,
              "void evaluate(double t, const " + number + "* u, const " + number + "* p, " + number + "* du)") +
-         "};\n";
+         (jacobian == nullptr ? "" : jacobian_text(part.name, *jacobian, number)) + "};\n";
 }
 
 std::string event_struct(const SourcePart& part, const std::string& number) {
@@ -270,9 +294,10 @@ KernelSource make_sum_source(const SumForm& form, std::string_view method, Preci
   };
   if (form.parts.size() == 1) {
     if (const auto* source = std::get_if<SourcePart>(&form.parts[0].what)) {
-      return make(
-          in_namespace(derivative_struct(*source, copies_for(method, form.components), "Function", number) + event),
-          source_derivative(form.components, form.parameters, number));
+      return make(in_namespace(derivative_struct(*source, copies_for(method, form.components), "Function", number,
+                                                 form.jacobian) +
+                               event),
+                  source_derivative(form.components, form.parameters, number));
     }
     if (const auto* system = std::get_if<SystemPart>(&form.parts[0].what))
       return make(kProgramHeader + in_namespace(event), system_derivative(system->name, number));

@@ -12,6 +12,7 @@
 #include "lockstep/kernels/activation.h"
 #include "lockstep/ode/event_direction.h"
 #include "lockstep/ode/function_part.h"
+#include "lockstep/ode/jacobian_source.h"
 
 namespace lockstep::ode::cuda {
 
@@ -45,6 +46,7 @@ struct SumForm {
   std::size_t width = 0;              // of the widest net; 0: there is none
   const SourcePart* event = nullptr;  // null: none, or one that the launch describes
   std::span<const ResetSource> resets = {};  // not in tiles
+  const JacobianSource* jacobian = nullptr;  // of the only part, code as text, for a linearly implicit method
   bool tiles = false;                 // blocks of threads evaluate the nets together,
   MatrixPrecision matrices = MatrixPrecision::f32;  // in tiles, on tensor cores but for f32
 };

@@ -273,10 +273,6 @@ std::optional<Obstacle> method_obstacle(const Options& options) {
                     "run on the CPU, or let each trajectory have its own steps"};
   }
   const Tableau& tableau = method(options.method);
-  if (tableau.is_linearly_implicit()) {
-    return Obstacle{"options.method", options.method + ", which is linearly implicit", "an explicit method on a GPU",
-                    "take tsit5, or run on the CPU"};
-  }
   if (tableau.stages + tableau.interpolant_stages > kMostStages || tableau.interpolant_degree > kMostDegree) {
     return Obstacle{"options.method", options.method, "a method of fewer stages on a GPU",
                     "take another, or run on the CPU"};
@@ -304,9 +300,9 @@ std::optional<SourcePart> event_source(const Problem& problem) {
   return source == nullptr ? std::nullopt : std::optional(*source);
 }
 
-bool comes_as_text(const Problem& problem) {
+bool comes_as_text(const Problem& problem, const Options& options) {
   const auto parts = problem.rhs->parts();
-  return event_source(problem) || !problem.resets.empty() ||
+  return method(options.method).is_linearly_implicit() || event_source(problem) || !problem.resets.empty() ||
          std::any_of(parts.begin(), parts.end(),
                      [](const FunctionPart& part) { return std::holds_alternative<SourcePart>(part.what); });
 }
@@ -386,6 +382,37 @@ std::optional<Obstacle> reset_obstacle(const Problem& problem, const Options& op
                   "run on the CPU"};
 }
 
+// What linearly implicit steps ask for: the Jacobian of a built-in system, or as text, and room for the equations made
+// of it in a thread's own memory.
+constexpr std::size_t kMostLinearEntries = 2304;  // 48 x 48, in float64 18 KB
+
+std::optional<Obstacle> implicit_obstacle(const Problem& problem, const Options& options) {
+  if (!method(options.method).is_linearly_implicit()) return std::nullopt;
+  if (options.matrix_precision != MatrixPrecision::f32) {
+    return Obstacle{"options.matrix_precision",
+                    std::string(to_string(options.matrix_precision)) + " with " + options.method,
+                    "f32 beside a linearly implicit method", "leave it at f32"};
+  }
+  const auto refused = [&](const std::string& found, std::string expected) {
+    return Obstacle{"options.method", options.method + " for " + problem.rhs->description() + found,
+                    std::move(expected) + " for a linearly implicit method on a GPU",
+                    "take tsit5 or rkc20, or run on the CPU"};
+  };
+  const auto parts = problem.rhs->parts();
+  if (parts.size() != 1 || std::holds_alternative<NetPart>(parts[0].what))
+    return refused("", "equations, which may call nets, or a built-in system");
+  if (std::holds_alternative<SystemPart>(parts[0].what)) return std::nullopt;
+  const auto jacobian = problem.rhs->jacobian_source(options.precision);
+  if (jacobian == nullptr) {
+    return refused(", which has no Jacobian as text", "equations, whose derivatives take at most " +
+                                                          std::to_string(detail::kMostJacobianFeatures) +
+                                                          " numbers, and no code of your own");
+  }
+  if (jacobian->layout.entries() <= kMostLinearEntries) return std::nullopt;
+  return refused(", whose linear equations take " + std::to_string(jacobian->layout.entries()) + " numbers",
+                 "at most " + std::to_string(kMostLinearEntries) + ", of 48 components that all depend on each other,");
+}
+
 }  // namespace
 
 std::optional<Obstacle> obstacle(const Problem& problem, const Options& options) {
@@ -400,6 +427,7 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
   for (const FunctionPart& part : parts) {
     if (auto found = part_obstacle(part)) return found;
   }
+  if (auto found = implicit_obstacle(problem, options)) return found;
   if (auto found = event_obstacle(problem)) return found;
   if (auto found = reset_obstacle(problem, options)) return found;
   if (options.matrix_precision != MatrixPrecision::f32) return mode_obstacle(problem, options);
@@ -450,7 +478,7 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
   const std::optional<SourcePart> event = event_source(problem);
   const SourcePart* const event_text = event ? &*event : nullptr;
   const std::vector<ResetSource> resets = reset_sources(problem);
-  const bool compiles = comes_as_text(problem);
+  const bool compiles = comes_as_text(problem, options);
   for (const FunctionPart& from : parts) {
     PartProgram& part = program.part[program.parts++];
     part = begin_part(from, compiles, parameter);
@@ -469,7 +497,8 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
     if (!on_tensor_cores) return lay_out_for_tiles(problem, lowered);
     if constexpr (sizeof(T) == 4) lay_out_for_tensor_cores(problem, options.matrix_precision, lowered);
   };
-  if ((event || !resets.empty()) && !on_tensor_cores)
+  const bool implicit = method(options.method).is_linearly_implicit();
+  if ((event || !resets.empty()) && !on_tensor_cores && !implicit)
     lowered.source = make_folded_source(problem, options, program, event_text, resets);
   if (lowered.source) {
     lowered.kernel = lowered.source->name;
@@ -479,12 +508,14 @@ Lowered<T> lower_problem(const Problem& problem, const Options& options) {
     const std::size_t width = widest_net(parts);
     const bool tiles = on_tensor_cores || suits_tiles(width);
     if (tiles) lay_out_as_the_mode_says();
+    const auto jacobian = implicit ? problem.rhs->jacobian_source(options.precision) : nullptr;
     lowered.source = make_sum_source({.parts = parts,
                                       .components = problem.rhs->components(),
                                       .parameters = problem.rhs->parameters(),
                                       .width = width,
                                       .event = event_text,
                                       .resets = resets,
+                                      .jacobian = jacobian.get(),
                                       .tiles = tiles,
                                       .matrices = options.matrix_precision},
                                      options.method, options.precision);

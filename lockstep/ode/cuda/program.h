@@ -33,10 +33,10 @@ std::optional<Obstacle> obstacle(const Problem& problem, const Options& options)
 // Its event where that comes as text, which belongs to the problem.
 std::optional<SourcePart> event_source(const Problem& problem);
 // Whether its kernel has to be compiled when the program runs: where the right-hand side or the event comes as text,
-// and with resets.
-bool comes_as_text(const Problem& problem);
+// with resets, and for a linearly implicit method.
+bool comes_as_text(const Problem& problem, const Options& options);
 // What holds for every engine on a GPU: its step control and method; its number of parts and components; its event.
-// (Resets are cuda_fused's alone.)
+// (Resets and linearly implicit methods are cuda_fused's alone.)
 std::optional<Obstacle> method_obstacle(const Options& options);
 std::optional<Obstacle> size_obstacle(const Problem& problem);
 std::optional<Obstacle> event_obstacle(const Problem& problem);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "lockstep/ode/cuda/derivative.h"
+#include "lockstep/ode/cuda/linear_system.h"
+#include "lockstep/ode/numerics.h"
 #include "lockstep/ode/systems/systems.h"
 
 namespace lockstep::ode::cuda {
@@ -18,6 +20,29 @@ class SystemDerivative {
   static LOCKSTEP_HOST_DEVICE constexpr int components() { return System::kComponents; }
   LOCKSTEP_HOST_DEVICE void evaluate(double t, const T* u, const T* p, T* du) const {
     systems::evaluate_at<System, ScalarLane<T>>(static_cast<T>(t), u, p, du);
+  }
+
+  // Column by column, with the bits of the CPU's (reverse_system.cpp, row by row): there each entry is a sum with those
+  // beside it in its column, times zero, so that one of these that is no finite number makes it NaN.
+  using Matrix = WholeMatrix<System::kComponents>;
+  LOCKSTEP_HOST_DEVICE void jacobian(double t, const T* u, const T* p, T* by_state, T* by_time) const {
+    constexpr int n = System::kComponents, m = System::kParameters;
+    using L = ScalarLane<T>;
+    using Dual = systems::DualLane<L>;
+    const auto along = [&](int direction, T* entries, int stride) {
+      typename Dual::V x[n], q[m > 0 ? m : 1], slopes[n];
+      for (int c = 0; c < n; ++c) x[c] = {u[c], c == direction ? T(1) : T(0)};
+      for (int i = 0; i < m; ++i) q[i] = {p[i], T(0)};
+      const typename Dual::V time = {systems::kDependsOnTime<System> ? static_cast<T>(t) : T(0),
+                                     direction == n ? T(1) : T(0)};
+      systems::evaluate_at<System, Dual>(time, x, q, slopes);
+      T check = 0;
+      for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, slopes[c].slope);
+      for (int c = 0; c < n; ++c) entries[c * stride] = L::add(check, slopes[c].slope);
+    };
+    for (int direction = 0; direction < n; ++direction) along(direction, by_state + direction, n);
+    for (int c = 0; c < n; ++c) by_time[c] = 0;
+    if constexpr (systems::kDependsOnTime<System>) along(n, by_time, 1);
   }
 };
 

@@ -36,6 +36,7 @@ struct CompiledScheme {
   static constexpr int kAllStages = Numbers::kAllStages;
   static constexpr bool kCompiled = true;
   static constexpr bool kAdaptive = Method::kErrorOrder > 0;
+  static constexpr bool kImplicit = requires { Method::implicit(); };  // linearly
 
   static LOCKSTEP_HOST_DEVICE constexpr int stages() { return kStages; }
   static LOCKSTEP_HOST_DEVICE constexpr int interpolant_stages() { return kAllStages - kStages; }
@@ -94,6 +95,20 @@ struct CompiledScheme {
     });
     return weights;
   }
+  // The derivative of what interpolant_weights() multiplies, by theta.
+  template <class T>
+  static LOCKSTEP_HOST_DEVICE Weights<T> interpolant_slopes(double theta) {
+    Weights<T> weights;
+    static_for<kAllStages>([&](auto index) {
+      constexpr int j = decltype(index)::value;
+      if constexpr (interpolates(j)) {
+        constexpr InterpolantRow row = interpolant_row(j);
+        weights.of[j] =
+            static_cast<T>(scalar::interpolant_slope<ScalarLane<double>>(row.of, Numbers::kInterpolantDegree, theta));
+      }
+    });
+    return weights;
+  }
   template <class T, int n>
   static LOCKSTEP_HOST_DEVICE T interpolant_sum(const Weights<T>& weights, const T (&k)[kAllStages][n], int c) {
     using L = ScalarLane<T>;
@@ -107,6 +122,26 @@ struct CompiledScheme {
       }
     });
     return sum;
+  }
+
+  // Of a linearly implicit method: 1/gamma, and component c of stage i's right-hand side, where `right` is f there and
+  // f_t the derivative by time.
+  template <class T>
+  static LOCKSTEP_HOST_DEVICE T inverse_gamma() {
+    constexpr double inverse = 1 / Method::implicit().gamma;
+    return static_cast<T>(inverse);
+  }
+  template <int i, class T, int n>
+  static LOCKSTEP_HOST_DEVICE T coupled(Constant<i>, const T (&k)[kAllStages][n], int c, T right, T h, T f_t) {
+    using L = ScalarLane<T>;
+    static_for<i>([&](auto index) {
+      constexpr int j = decltype(index)::value;
+      constexpr double weight = Method::implicit().coupling[i][j];
+      if constexpr (weight != 0) right = L::fma(static_cast<T>(weight), k[j][c], right);
+    });
+    constexpr double by_time = Method::implicit().time_weights[i];
+    if constexpr (by_time != 0) right = L::fma(L::mul(static_cast<T>(by_time), h), f_t, right);
+    return right;
   }
 
  private:
@@ -155,6 +190,14 @@ struct CompiledScheme {
     while (!interpolates(j)) ++j;
     return j;
   }
+  struct InterpolantRow {
+    double of[Numbers::kInterpolantDegree];
+  };
+  static LOCKSTEP_HOST_DEVICE constexpr InterpolantRow interpolant_row(int j) {
+    InterpolantRow row{};
+    for (int m = 0; m < Numbers::kInterpolantDegree; ++m) row.of[m] = Method::coefficients().interpolant[j][m];
+    return row;
+  }
   template <int j, int m>
   static LOCKSTEP_HOST_DEVICE double interpolant_coefficient() {
     constexpr double p = Method::coefficients().interpolant[j][m];
@@ -186,6 +229,7 @@ class TableScheme {
   static constexpr int kAllStages = kMostStages;
   static constexpr bool kCompiled = false;  // but read from a table
   static constexpr bool kAdaptive = true;
+  static constexpr bool kImplicit = false;
 
   explicit LOCKSTEP_HOST_DEVICE TableScheme(const MethodTable<Number>& table) : table_(&table) {}
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "lockstep/ode/cuda/ensemble.h"
+#include "lockstep/ode/cuda/linear_system.h"
+#include "lockstep/ode/cuda/scheme.h"
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/detail/turn_search.h"
 #include "lockstep/ode/numerics.h"
@@ -43,19 +45,28 @@ struct Progress {
   bool after_rejection_ = false, interpolant_ready_ = true;
 };
 
+// What a linearly implicit step knows besides: the square that error_squared() is at least.
+template <bool implicit>
+struct MiddleError {};
+template <>
+struct MiddleError<true> {
+  double middle_ = 0;
+};
+
 // The most that step() takes at once. Threads of a warp wait for each other there, and one whose trajectory has ended
 // is to take another soon.
 inline constexpr int kPlainSteps = 64;
 
 // Scheme is a CompiledScheme or TableScheme. A Derivative has kMostComponents, kMostParameters (0: parameters stay
 // where they are, up to kMostGathered of them are gathered where they lie apart), components(), and
-// evaluate(t, u, p, du).
+// evaluate(t, u, p, du); for a linearly implicit method the type Matrix, a MatrixShape of its Jacobian, and
+// jacobian(t, u, p, by_state, by_time), which sets every entry.
 //
 //   while (there is an index) { if (begin(index)) while (step()) {} }
 //
 // One object may take trajectory after trajectory; nothing of one reaches the next. Memory holds its vectors.
 template <class T, class Scheme, class Derivative, class Memory = ThreadMemory<T, Scheme, Derivative>>
-class Trajectory : protected Memory, protected Progress<T> {
+class Trajectory : protected Memory, protected Progress<T>, protected MiddleError<Scheme::kImplicit> {
  protected:
   using L = ScalarLane<T>;
   using D = ScalarLane<double>;
@@ -217,7 +228,7 @@ class Trajectory : protected Memory, protected Progress<T> {
   // Once all stages are evaluated.
   LOCKSTEP_HOST_DEVICE Verdict judge() {
     const int n = derivative_.components();
-    evaluations_ += scheme_.stages() - 1;
+    evaluations_ += evaluations_of_step();
     T check = 0;
     for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, y1_[c]);
 
@@ -382,11 +393,72 @@ class Trajectory : protected Memory, protected Progress<T> {
     }
   }
 
+  template <class By>
+  LOCKSTEP_HOST_DEVICE void evaluate_jacobian(double t, T* by_state, By&& by_time) const {
+    if constexpr (Derivative::kMostParameters > 0) {
+      derivative_.jacobian(t, y_, own_parameters_, by_state, by_time);
+    } else {
+      derivative_.jacobian(t, y_, parameters_, by_state, by_time);
+    }
+  }
+
   LOCKSTEP_HOST_DEVICE void run_stages(bool has_stops, T h_state) {
-    scheme_.for_stages([&](auto i) {
-      prepare_stage(i, h_state);
-      evaluate(stage_time(i, has_stops), y1_, k_[i]);
-    });
+    if constexpr (Scheme::kImplicit) {
+      run_implicit_stages(has_stops, h_state);
+    } else {
+      scheme_.for_stages([&](auto i) {
+        prepare_stage(i, h_state);
+        evaluate(stage_time(i, has_stops), y1_, k_[i]);
+      });
+    }
+  }
+  // Stages 1 to s - 2 solve the step's linear equations (tableau.h), the last one is evaluated.
+  LOCKSTEP_HOST_DEVICE void run_implicit_stages(bool has_stops, T h_state) {
+    LinearSystem<T, typename Derivative::Matrix> system;
+    T by_time[Derivative::kMostComponents];
+    const int n = derivative_.components();
+    evaluate_jacobian(start_time(), system.entries(), by_time);
+    for (int c = 0; c < n; ++c) by_time[c] = system.finite_or(by_time[c], T(0));
+    system.factor(Scheme::template inverse_gamma<T>(), h_state);
+    scheme_.for_stages([&](auto i) { run_implicit_stage(i, system, has_stops, h_state, by_time); });
+    if (!rules_.fixed) this->middle_ = middle_squared(system, h_state);
+  }
+  template <int i, class System>
+  LOCKSTEP_HOST_DEVICE void run_implicit_stage(Constant<i> which, const System& system, bool has_stops, T h_state,
+                                               const T* by_time) {
+    const int n = derivative_.components();
+    if constexpr (i == 1) {
+      for (int c = 0; c < n; ++c) k_[i][c] = k_[0][c];
+    } else {
+      prepare_stage(which, h_state);
+      evaluate(stage_time(which, has_stops), y1_, k_[i]);
+    }
+    if constexpr (i + 1 < Scheme::kStages) {
+      for (int c = 0; c < n; ++c) k_[i][c] = scheme_.coupled(which, k_, c, k_[i][c], h_state, by_time[c]);
+      system.solve(k_[i]);
+    }
+  }
+  // The sum of squares, as error_squared() has it, of the error that the interpolant has in the middle of the step: of
+  // the solution of W x = h (f - u').
+  template <class System>
+  LOCKSTEP_HOST_DEVICE double middle_squared(const System& system, T h_state) {
+    constexpr double kMiddle = 0.5;
+    const int n = derivative_.components();
+    const auto weights = scheme_.template interpolant_weights<T>(kMiddle);
+    const auto slopes = scheme_.template interpolant_slopes<T>(kMiddle);
+    T u[Derivative::kMostComponents], x[Derivative::kMostComponents];
+    for (int c = 0; c < n; ++c) u[c] = L::fma(h_state, scheme_.interpolant_sum(weights, k_, c), y_[c]);
+    evaluate(middle_time(), u, x);
+    if (!scalar::has_a_middle<D>(proposed_.h, t_, limit())) return 0;
+    for (int c = 0; c < n; ++c) x[c] = L::mul(h_state, L::sub(x[c], scheme_.interpolant_sum(slopes, k_, c)));
+    system.solve(x);
+    T sum = 0;
+    for (int c = 0; c < n; ++c) sum = scalar::add_square<L>(sum, x[c], error_scale(c));
+    return static_cast<double>(sum);
+  }
+  LOCKSTEP_HOST_DEVICE int evaluations_of_step() const {
+    if constexpr (Scheme::kImplicit) return scheme_.stages() - (rules_.fixed ? 2 : 1);
+    return scheme_.stages() - 1;
   }
 
   // Fixed steps that reach no save point and no end, where nothing else is asked of a step either: their loop is
@@ -441,15 +513,20 @@ class Trajectory : protected Memory, protected Progress<T> {
     const T h_state = static_cast<T>(h);
     T sum = 0, sum3 = 0;
     for (int c = 0; c < n; ++c) {
-      const T scale = scalar::error_scale<L>(y_[c], y1_[c], rules_.rtol, rules_.atol[c]);
+      const T scale = error_scale(c);
       sum = scalar::add_square<L>(sum, L::mul(h_state, scheme_.error_sum(k_, c)), scale);
       if (scheme_.has_error3()) {
         sum3 = scalar::add_square<L>(sum3, L::mul(h_state, scheme_.error3_sum(k_, c)), scale);
       }
     }
     double square = static_cast<double>(sum);
+    if constexpr (Scheme::kImplicit) square = scalar::larger_error<D>(square, this->middle_);
     if (scheme_.has_error3()) square = scalar::combine_errors<D>(square, static_cast<double>(sum3));
     return D::fma(square, D::div(1.0, double(n)), static_cast<double>(check));
+  }
+
+  LOCKSTEP_HOST_DEVICE T error_scale(int c) const {
+    return scalar::error_scale<L>(y_[c], y1_[c], rules_.rtol, rules_.atol[c]);
   }
 
   // The state at theta of the step from y to y1, into `out`.

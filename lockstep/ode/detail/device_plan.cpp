@@ -9,6 +9,7 @@
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/cuda/choose_engine.h"
 #include "lockstep/ode/cuda/load.h"
+#include "lockstep/ode/methods.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -35,6 +36,8 @@ DevicePlan automatic(const Problem& problem, const Options& options, double step
   };
   const auto likely = cuda::decide_engine(problem, options, false);
   if (likely.obstacle) return cannot(*likely.obstacle);
+  if (method(options.method).is_linearly_implicit())
+    return on_cpu(problem, "linearly implicit methods take a GPU only where one is named: no card has timed them");
   const Work work = estimate_work(problem, options, steps);
   const cpu::EnginePlan cpu = cpu::plan(problem, options);
   const KnownFigures& known = known_figures();

@@ -5,12 +5,14 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "lockstep/kernels/graph/derivative.h"
 #include "lockstep/kernels/graph/tile_plan.h"
+#include "lockstep/ode/detail/graph_source.h"
 #include "lockstep/ode/detail/guarded_tile.h"
 
 namespace lockstep::ode::detail {
@@ -133,10 +135,22 @@ class GraphJacobian final : public JacobianTile<T> {
   }
 
   // False where that takes more weights than `most`.
-  bool compile(std::size_t most) {
-    const std::vector<double> given = graph::gather_weights(graph_, places_);
-    const std::vector<T> weights(given.begin(), given.end());
-    return compile(weights, most);
+  bool compile(std::size_t most) { return compile(own_weights(), most); }
+  // Nothing there, and where it is too long.
+  std::optional<std::string> source(std::size_t most) {
+    const auto made = derive(own_weights(), most);
+    if (!made) return {};
+    std::vector<Assignment> assignments;
+    for (const Entry& entry : entries_)
+      assignments.push_back({"by_state[" + std::to_string(entry.at) + "]", entry.made});
+    for (const Entry& entry : time_entries_)
+      assignments.push_back({"by_time[" + std::to_string(entry.at) + "]", entry.made});
+    const auto zeros = [](std::size_t count, const std::string& of) {
+      return "for (int i = 0; i < " + std::to_string(count) + "; ++i) " + of + "[i] = 0;\n";
+    };
+    auto text = jacobian_source(*made, pieces_, assignments);
+    if (text) *text = zeros(layout_.entries(), "by_state") + zeros(components_, "by_time") + *text;
+    return text;
   }
   std::shared_ptr<JacobianTile<T>> with_own_weights() const override {
     if (graph::gather_weights(graph_, places_).empty()) return nullptr;
@@ -166,16 +180,24 @@ class GraphJacobian final : public JacobianTile<T> {
   const LinearLayout& layout() const override { return layout_; }
 
  private:
+  std::vector<T> own_weights() const {
+    const std::vector<double> given = graph::gather_weights(graph_, places_);
+    return {given.begin(), given.end()};
+  }
+
   struct Entry {
     std::size_t made, at;  // of the plan's output, of what it is made for
   };
 
-  // What is worked out before, from weights alone, is worked out from those of the solve's precision.
   bool compile(std::span<const T> weights, std::size_t most) {
-    graph::scatter_weights(std::vector<double>(weights.begin(), weights.end()), places_, graph_);
-    const auto made = graph::jvp_graph(graph_, directions_, most);
+    const auto made = derive(weights, most);
     if (made) plan_ = GraphTilePlan<T>::compile(*made, target_);
     return made.has_value();
+  }
+  // What is worked out before, from weights alone, is worked out from those of the solve's precision.
+  std::optional<graph::Graph> derive(std::span<const T> weights, std::size_t most) {
+    graph::scatter_weights(std::vector<double>(weights.begin(), weights.end()), places_, graph_);
+    return graph::jvp_graph(graph_, directions_, most);
   }
 
   std::size_t components_;
@@ -199,6 +221,23 @@ std::shared_ptr<const JacobianTile<T>> graph_jacobian(const graph::Graph& graph,
   const auto jacobian = std::make_shared<GraphJacobian<T>>(graph, places, pieces, components, target);
   return jacobian->compile(most_weights(graph, components)) ? jacobian : nullptr;
 }
+
+template <class T>
+std::shared_ptr<const JacobianSource> graph_jacobian_source(const graph::Graph& graph,
+                                                            const graph::WeightPlaces& places,
+                                                            const GraphPieces& pieces, std::size_t components) {
+  GraphJacobian<T> jacobian(graph, places, pieces, components, CpuTarget::scalar);
+  auto text = jacobian.source(most_weights(graph, components));
+  if (!text) return nullptr;
+  return std::make_shared<JacobianSource>(JacobianSource{std::move(*text), jacobian.layout()});
+}
+template std::shared_ptr<const JacobianSource> graph_jacobian_source<float>(const graph::Graph&,
+                                                                            const graph::WeightPlaces&,
+                                                                            const GraphPieces&, std::size_t);
+template std::shared_ptr<const JacobianSource> graph_jacobian_source<double>(const graph::Graph&,
+                                                                             const graph::WeightPlaces&,
+                                                                             const GraphPieces&, std::size_t);
+
 template std::shared_ptr<const JacobianTile<float>> graph_jacobian(const graph::Graph&, const graph::WeightPlaces&,
                                                                    const GraphPieces&, std::size_t, CpuTarget);
 template std::shared_ptr<const JacobianTile<double>> graph_jacobian(const graph::Graph&, const graph::WeightPlaces&,

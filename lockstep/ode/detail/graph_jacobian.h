@@ -7,6 +7,7 @@
 #include "lockstep/kernels/graph/graph.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/ode/detail/graph_inputs.h"
+#include "lockstep/ode/jacobian_source.h"
 #include "lockstep/ode/jacobian_tile.h"
 
 namespace lockstep::ode::detail {
@@ -19,6 +20,18 @@ std::shared_ptr<const JacobianTile<T>> graph_jacobian(const graph::Graph& graph,
                                                       const GraphPieces& pieces, std::size_t components,
                                                       CpuTarget target);
 
+// The same as text. Null where graph_jacobian() is, and where that is too long for a GPU.
+template <class T>
+std::shared_ptr<const JacobianSource> graph_jacobian_source(const graph::Graph& graph,
+                                                            const graph::WeightPlaces& places,
+                                                            const GraphPieces& pieces, std::size_t components);
+
+extern template std::shared_ptr<const JacobianSource> graph_jacobian_source<float>(const graph::Graph&,
+                                                                                   const graph::WeightPlaces&,
+                                                                                   const GraphPieces&, std::size_t);
+extern template std::shared_ptr<const JacobianSource> graph_jacobian_source<double>(const graph::Graph&,
+                                                                                    const graph::WeightPlaces&,
+                                                                                    const GraphPieces&, std::size_t);
 extern template std::shared_ptr<const JacobianTile<float>> graph_jacobian(const graph::Graph&,
                                                                           const graph::WeightPlaces&,
                                                                           const GraphPieces&, std::size_t, CpuTarget);

@@ -34,40 +34,152 @@ std::string index_table(const char* name, const List& values) {
   return text + "};\n";
 }
 
-// One block of statements for each node; y is what it makes, x0, x1, ... what it reads. Where that is one number each,
-// as in equations, a statement without names: the text's length decides what is compiled into every stage.
+// A number of the graph: feature `feature` of value `value`.
+struct Number {
+  std::size_t value, feature;
+};
+
+// One block of statements for each node; y is what it makes, x0, x1, ... what it reads, rows of the array v. Where that
+// is one number each, as in equations, a statement of a variable of its own, "a12", which a compiler keeps in
+// registers, and what only puts numbers together or takes them apart is no statement at all.
 class Writer {
  public:
-  Writer(const graph::Graph& graph, const std::vector<std::size_t>& widths) : graph_(graph), widths_(widths) {
-    for (std::size_t value = 0, row = 0; value < widths.size(); row += widths[value++]) rows_.push_back(row);
+  Writer(const graph::Graph& graph, const GraphPieces& pieces)
+      : graph_(graph),
+        widths_(graph.widths()),
+        as_number_(widths_.size()),
+        as_row_(widths_.size()),
+        rows_(widths_.size()) {
+    std::size_t port = 0;
+    for (const GraphPiece& piece : pieces) {
+      const char* const from = piece.source == GraphSource::state ? "u" : "p";
+      for (std::size_t i = 0; i < piece.count; ++i) {
+        const std::string place = from + ("[" + text_of(piece.first + i) + "]");
+        inputs_.push_back(piece.source == GraphSource::time ? "R(t)" : place);
+      }
+    }
+    for (std::size_t first = 0; port < graph.inputs.size(); first += widths_[port++]) first_input_.push_back(first);
   }
 
-  std::size_t row(std::size_t value) const { return rows_[value]; }
-
-  std::string node(std::size_t value) {
-    node_ = &graph_.nodes[value - graph_.inputs.size()];
-    width_ = widths_[value];
-    row_ = rows_[value];
-    plain_ = is_plain();
-    if (plain_) return statements();
-    std::string text = "{\nR* const y = v + " + text_of(rows_[value]) + ";\n";
-    for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
-      text += "const R* const x" + text_of(i) + " = v + " + text_of(rows_[node_->inputs[i]]) + ";\n";
+  // All that `outputs` are made of; afterwards name() of each says what it is called.
+  std::string statements(const std::vector<Number>& outputs) {
+    for (const Number& output : outputs) want(output);
+    for (std::size_t value = widths_.size(); value-- > 0;) want_inputs_of(value);
+    std::size_t rows = 0;
+    for (std::size_t value = 0; value < widths_.size(); ++value) {
+      rows_[value] = rows;
+      if (as_row_[value]) rows += widths_[value];
     }
-    return text + statements() + "}\n";
+    std::string text = "using R = decltype(u[0] + u[0]);\n" + (rows == 0 ? "" : "R v[" + text_of(rows) + "];\n");
+    for (std::size_t value = 0; value < widths_.size(); ++value) text += of_value(value);
+    return text;
+  }
+
+  std::string name(Number number) const {
+    number = resolved(number);
+    if (number.value < graph_.inputs.size()) return inputs_[first_input_[number.value] + number.feature];
+    if (const auto* constant = std::get_if<graph::Constant>(&operation(number.value)))
+      return source_literal(constant->values[number.feature]);
+    if (is_plain(number.value)) return "a" + text_of(number.value);
+    return "v[" + text_of(rows_[number.value] + number.feature) + "]";
   }
 
  private:
+  static constexpr std::size_t kFewColumns = 16;  // that are named one by one
+
+  const graph::Operation& operation(std::size_t value) const { return node(value).operation; }
+  const graph::Node& node(std::size_t value) const { return graph_.nodes[value - graph_.inputs.size()]; }
+
+  // Of which number it is a copy: one that is computed, an input's or a constant's.
+  Number resolved(Number number) const {
+    while (number.value >= graph_.inputs.size()) {
+      const graph::Node& from = node(number.value);
+      if (const auto* columns = std::get_if<graph::Columns>(&from.operation)) {
+        number = {from.inputs[0], static_cast<std::size_t>(columns->indices[number.feature])};
+      } else if (std::holds_alternative<graph::Concatenate>(from.operation)) {
+        std::size_t part = 0;
+        while (number.feature >= widths_[from.inputs[part]]) number.feature -= widths_[from.inputs[part++]];
+        number.value = from.inputs[part];
+      } else {
+        break;
+      }
+    }
+    return number;
+  }
+
+  void want(Number number) {
+    const std::size_t value = resolved(number).value;
+    if (value < graph_.inputs.size() || std::holds_alternative<graph::Constant>(operation(value))) return;
+    (is_plain(value) ? as_number_ : as_row_)[value] = true;
+  }
+  void want_inputs_of(std::size_t value) {
+    if (value < graph_.inputs.size() || !(as_number_[value] || as_row_[value])) return;
+    const std::vector<std::size_t>& inputs = node(value).inputs;
+    if (const auto* columns = few_columns(value)) {
+      for (const auto index : columns->indices) want({inputs[0], static_cast<std::size_t>(index)});
+      return;
+    }
+    for (const std::size_t input : inputs) {
+      if (is_plain(value) || is_named_in(value, input)) {
+        want({input, 0});
+      } else {
+        as_row_[input] = true;
+      }
+    }
+  }
+  // Whether a row is put together of this number by its name.
+  bool is_named_in(std::size_t value, std::size_t input) const {
+    return widths_[input] == 1 && std::holds_alternative<graph::Concatenate>(operation(value));
+  }
+  const graph::Columns* few_columns(std::size_t value) const {
+    const auto* const columns = std::get_if<graph::Columns>(&operation(value));
+    return columns != nullptr && columns->indices.size() <= kFewColumns ? columns : nullptr;
+  }
+
+  std::string of_value(std::size_t value) {
+    row_ = rows_[value];
+    width_ = widths_[value];
+    std::string text;
+    if (value < graph_.inputs.size()) {
+      for (std::size_t i = 0; as_row_[value] && i < width_; ++i) text += copied(value, i);
+      return text;
+    }
+    if (!as_number_[value] && !as_row_[value]) return text;
+    node_ = &node(value);
+    plain_ = is_plain(value);
+    if (plain_) {
+      value_ = value;
+      text = "R " + statements();
+      if (as_row_[value]) text += copied(value, 0);
+      return text;
+    }
+    if (few_columns(value) != nullptr) {
+      for (std::size_t i = 0; i < width_; ++i) text += copied(value, i);
+      return text;
+    }
+    text = "{\nR* const y = v + " + text_of(row_) + ";\n";
+    for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
+      const std::size_t input = node_->inputs[i];
+      if (!is_named_in(value, input))
+        text += "const R* const x" + text_of(i) + " = v + " + text_of(rows_[input]) + ";\n";
+    }
+    return text + statements() + "}\n";
+  }
+  std::string copied(std::size_t value, std::size_t feature) const {
+    return "v[" + text_of(row_ + feature) + "] = " + name({value, feature}) + ";\n";
+  }
+
   std::string statements() const {
     return std::visit([this](const auto& operation) { return of(operation); }, node_->operation);
   }
-  bool is_plain() const {
-    return std::visit([this](const auto& operation) { return is_plain(operation); }, node_->operation);
+  bool is_plain(std::size_t value) const {
+    return widths_[value] == 1 &&
+           std::visit([this](const auto& operation) { return is_plain(operation); }, operation(value));
   }
   // By operation: whether of() says x() and y() alone where it makes one number.
   template <class Operation>
   bool is_plain(const Operation&) const {
-    return width_ == 1;
+    return true;
   }
   bool is_plain(const graph::Dense&) const { return false; }
   bool is_plain(const graph::Interpolate&) const { return false; }
@@ -75,22 +187,21 @@ class Writer {
   bool is_plain(const graph::Softmax&) const { return false; }
   bool is_plain(const graph::Reduce&) const { return false; }
   bool is_plain(const graph::LayerNormalise&) const { return false; }
-  bool is_plain(const graph::Concatenate&) const {
-    return std::all_of(node_->inputs.begin(), node_->inputs.end(), [this](std::size_t i) { return widths_[i] == 1; });
-  }
+  bool is_plain(const graph::Concatenate&) const { return false; }
+  bool is_plain(const graph::Columns&) const { return false; }
+  bool is_plain(const graph::Constant&) const { return false; }
 
-  static std::string number(std::size_t row) { return "v[" + text_of(row) + "]"; }
   static std::string loop(std::size_t count, const std::string& statement, std::size_t from = 0) {
     return "for (int i = " + text_of(from) + "; i < " + text_of(count) + "; ++i) " + statement + "\n";
   }
-  std::string y() const { return plain_ ? number(row_) : "y[i]"; }
+  std::string y() const { return plain_ ? "a" + text_of(value_) : "y[i]"; }
   std::string each(const std::string& expression) const {
     const std::string statement = y() + " = " + expression + ";";
     return plain_ ? statement + "\n" : loop(width_, statement);
   }
   // Feature i of what it reads, or the only one.
   std::string x(std::size_t which) const {
-    if (plain_) return number(rows_[node_->inputs[which]]);
+    if (plain_) return name({node_->inputs[which], 0});
     const bool one = widths_[node_->inputs[which]] == 1 && width_ != 1;
     return "x" + text_of(which) + (one ? "[0]" : "[i]");
   }
@@ -147,24 +258,20 @@ class Writer {
            each("std::fma(" + x(0) + ", " + entry("scale", scale) + ", " + entry("shift", shift) + ")");
   }
   std::string of(const graph::Constant& constant) const {
-    return given("numbers", constant.values) + each(entry("numbers", constant.values));
+    return table("numbers", constant.values) + each("numbers[i]");
   }
   std::string of(const graph::Concatenate&) const {
     std::string text;
     std::size_t offset = 0;
     for (std::size_t part = 0; part < node_->inputs.size(); ++part) {
       const std::size_t width = widths_[node_->inputs[part]];
-      if (plain_) {
-        text += number(row_ + offset++) + " = " + x(part) + ";\n";
-        continue;
-      }
-      text += loop(width, "y[" + text_of(offset) + " + i] = x" + text_of(part) + "[i];");
+      text += width == 1 ? "y[" + text_of(offset) + "] = " + name({node_->inputs[part], 0}) + ";\n"
+                         : loop(width, "y[" + text_of(offset) + " + i] = x" + text_of(part) + "[i];");
       offset += width;
     }
     return text;
   }
   std::string of(const graph::Columns& columns) const {
-    if (plain_) return each(number(rows_[node_->inputs[0]] + static_cast<std::size_t>(columns.indices[0])));
     return index_table("from", columns.indices) + each("x0[from[i]]");
   }
   std::string of(const graph::Unary& unary) const {
@@ -281,11 +388,14 @@ class Writer {
   }
 
   const graph::Graph& graph_;
-  const std::vector<std::size_t>& widths_;
-  std::vector<std::size_t> rows_;  // of each value, where its features begin
+  const std::vector<std::size_t> widths_;
+  std::vector<std::string> inputs_;       // what each feature of the inputs is called
+  std::vector<std::size_t> first_input_;  // [input]
+  std::vector<bool> as_number_, as_row_;  // [value]: what it is wanted as
+  std::vector<std::size_t> rows_;         // [value]: where its features begin in v, if it is one there
   const graph::Node* node_ = nullptr;
-  std::size_t width_ = 0, row_ = 0;
-  bool plain_ = false;  // its statements are of numbers by their places
+  std::size_t value_ = 0, width_ = 0, row_ = 0;
+  bool plain_ = false;  // its statements are of numbers by their names
 };
 
 // Numbers that the text spells out.
@@ -310,29 +420,41 @@ std::string source_literal(double value) {
   return "R(" + digits + (digits.find_first_of(".e") == digits.npos ? ".0)" : ")");
 }
 
-std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces, GraphSourceForm form) {
-  const std::vector<std::size_t> widths = graph.widths();
+namespace {
+
+std::string assigned(const graph::Graph& graph, const GraphPieces& pieces, const std::vector<Assignment>& assignments) {
+  Writer writer(graph, pieces);
+  std::vector<Number> numbers;
+  for (const Assignment& assignment : assignments) numbers.push_back({graph.outputs[0].value, assignment.from});
+  std::string text = writer.statements(numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) text += assignments[i].to + " = " + writer.name(numbers[i]) + ";\n";
+  return text;
+}
+
+// The features of all values, above which there is no text.
+bool fits(const graph::Graph& graph, std::size_t most_features) {
   std::size_t features = 0;
-  for (const std::size_t width : widths) features += width;
-  if (features > kMostSourceFeatures || numbers_in(graph) > kMostSourceNumbers) return {};
-  Writer writer(graph, widths);
-  std::string text = "using R = decltype(u[0] + u[0]);\nR v[" + text_of(features) + "];\n";
-  std::size_t row = 0;
-  for (const GraphPiece& piece : pieces) {
-    if (piece.source == GraphSource::time) {
-      text += "v[" + text_of(row++) + "] = R(t);\n";
-      continue;
-    }
-    const char* const from = piece.source == GraphSource::state ? "u" : "p";
-    text += "for (int i = 0; i < " + text_of(piece.count) + "; ++i) v[" + text_of(row) + " + i] = " + from + "[" +
-            text_of(piece.first) + " + i];\n";
-    row += piece.count;
-  }
-  for (std::size_t value = graph.inputs.size(); value < widths.size(); ++value) text += writer.node(value);
-  const std::string row_of_output = text_of(writer.row(graph.outputs[0].value));
-  if (form == GraphSourceForm::event) return text + "return v[" + row_of_output + "];\n";
-  return text + "for (int i = 0; i < " + text_of(graph.outputs[0].width) + "; ++i) du[i] = v[" + row_of_output +
-         " + i];\n";
+  for (const std::size_t width : graph.widths()) features += width;
+  return features <= most_features && numbers_in(graph) <= kMostSourceNumbers;
+}
+
+}  // namespace
+
+std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces, GraphSourceForm form) {
+  if (!fits(graph, kMostSourceFeatures)) return {};
+  std::vector<Assignment> assignments;
+  for (std::size_t i = 0; i < graph.outputs[0].width; ++i) assignments.push_back({"du[" + text_of(i) + "]", i});
+  if (form == GraphSourceForm::derivative) return assigned(graph, pieces, assignments);
+  Writer writer(graph, pieces);
+  const Number value{graph.outputs[0].value, 0};
+  const std::string text = writer.statements({value});
+  return text + "return " + writer.name(value) + ";\n";
+}
+
+std::optional<std::string> jacobian_source(const graph::Graph& graph, const GraphPieces& pieces,
+                                           const std::vector<Assignment>& assignments) {
+  if (!fits(graph, kMostJacobianFeatures)) return {};
+  return assigned(graph, pieces, assignments);
 }
 
 }  // namespace lockstep::ode::detail

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/kernels/graph/graph.h"
 #include "lockstep/ode/detail/graph_inputs.h"
@@ -22,5 +23,15 @@ std::string source_literal(double value);
 enum class GraphSourceForm { derivative, event };
 std::optional<std::string> graph_source(const graph::Graph& graph, const GraphPieces& pieces,
                                         GraphSourceForm form = GraphSourceForm::derivative);
+
+// The same for a graph of derivatives: statements that set `assignments`, numbers of its one output by the text that
+// names them.
+struct Assignment {
+  std::string to;
+  std::size_t from;  // feature of the output
+};
+inline constexpr std::size_t kMostJacobianFeatures = 16384;
+std::optional<std::string> jacobian_source(const graph::Graph& graph, const GraphPieces& pieces,
+                                           const std::vector<Assignment>& assignments);
 
 }  // namespace lockstep::ode::detail

@@ -15,6 +15,9 @@ using math::sin;
 
 #define LOCKSTEP_LANE_FN LOCKSTEP_HOST_DEVICE
 #include "lockstep/ode/systems/systems_bodies-inl.h"
+// clang-format off: it takes what the others declare
+#include "lockstep/ode/detail/dual_lane-inl.h"
+// clang-format on
 #undef LOCKSTEP_LANE_FN
 
 }  // namespace lockstep::ode::systems

@@ -119,6 +119,10 @@ class GemmLowering {
 
 std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& options) {
   if (auto found = method_obstacle(options)) return found;
+  if (method(options.method).is_linearly_implicit()) {
+    return Obstacle{"options.method", options.method + ", which is linearly implicit",
+                    "an explicit method for cuda_gemm", "take tsit5, or let the engine be cuda_fused or auto"};
+  }
   const auto parts = problem.rhs->parts();
   const bool has_net = std::any_of(parts.begin(), parts.end(),
                                    [](const FunctionPart& part) { return std::holds_alternative<NetPart>(part.what); });
@@ -138,7 +142,7 @@ std::optional<Obstacle> gemm_obstacle(const Problem& problem, const Options& opt
 }
 
 std::optional<KernelSource> gemm_source(const Problem& problem, const Options& options) {
-  if (!comes_as_text(problem)) return std::nullopt;
+  if (!comes_as_text(problem, options)) return std::nullopt;
   const auto parts = problem.rhs->parts();
   const std::optional<SourcePart> event = event_source(problem);
   return make_gemm_source({.parts = parts,
