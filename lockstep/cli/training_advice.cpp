@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/nn/guarded_calls.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::cli {

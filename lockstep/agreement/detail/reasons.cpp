@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/agreement/detail/rounded_nets.h"
 #include "lockstep/agreement/detail/text.h"
 
 namespace lockstep::agreement {
