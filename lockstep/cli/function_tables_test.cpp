@@ -16,6 +16,9 @@
 #include "lockstep/cli/problem_setup.h"
 #include "lockstep/core/hdf5.h"
 #include "lockstep/kernels/cpu_target.h"
+#include "lockstep/nn/equations.h"
+#include "lockstep/nn/hdf5_model.h"
+#include "lockstep/nn/table_model.h"
 #include "lockstep/ode/solve.h"
 
 namespace lockstep::cli {
@@ -328,6 +331,30 @@ TEST_F(FunctionTables, clamped_guards_leave_them_as_they_are) {
   const std::string basin = with(kBasin, "KIND", "pchip");
   const ProblemSetup plain = set_up_in(basin), clamped = set_up_in(with(basin, "[rhs]", "[rhs]\nguard = \"clamp\""));
   EXPECT_EQ(clamped.model_digest, plain.model_digest);
+}
+
+// An hour of rain among hundreds: a step that does not end at its knots passes over it.
+TEST_F(FunctionTables, a_model_of_equations_keeps_the_knots_of_its_tables_where_calls_are_clamped) {
+  nn::FunctionTable rain{
+      .input = {}, .at = {}, .outputs = {{}}, .values = {}, .interpolation = nn::Interpolation::previous};
+  for (int hour = 0; hour <= 2000; ++hour) {
+    rain.at.push_back(hour);
+    rain.values.push_back(hour == 1000 ? 10 : 0);
+  }
+  nn::Equations basin;
+  basin.equations = {{"s", "rain(t) - 0.01 * s", ""}};
+  basin.nets = {{"rain", nn::table_model(rain)}};
+  nn::write_hdf5_model(folder_ / "rain.h5", nn::equations(basin));
+  const std::string tail =
+      "[ensemble]\ntrajectories = 1\ninitial_state = { s = 0 }\n"
+      "[time]\nspan = [0, 1200]\nsave = 2\n[method]\nprecision = \"f64\"\n";
+  const auto solved_with = [&](const std::string& guard) {
+    const ProblemSetup setup = set_up_in("[rhs]\nmodel = \"rain.h5\"\n" + guard + tail, folder_);
+    return ode::solve(setup.problem, setup.options).end_state(0, 0);
+  };
+  const double exact = 1000 * (1 - std::exp(-0.01)) * std::exp(-0.01 * 199);
+  EXPECT_NEAR(solved_with(""), exact, 1e-5);
+  EXPECT_NEAR(solved_with("guard = \"clamp\"\n"), exact, 1e-5);
 }
 
 TEST_F(FunctionTables, other_numbers_are_another_right_hand_side) {

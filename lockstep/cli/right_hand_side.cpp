@@ -150,11 +150,12 @@ std::string equations_of(const nn::Model& model) {
   const auto text = model.metadata.find("equations");
   return text == model.metadata.end() ? "" : text->second;
 }
-// A line for each call whose inputs are clamped, which the nets' digests in the equations do not tell:
+// A line for each call of a net whose inputs are clamped, which the nets' digests in the equations do not tell:
 // "drag: inputs clamped, v to [0, 3]".
 std::string clamped_text(const nn::Model& model) {
   std::string text;
   for (const nn::GuardedCall& call : model.calls) {
+    if (nn::called_table(model, call) != nullptr) continue;
     text += "\n" + call.name + ": inputs clamped";
     for (const nn::Port& port : call.inputs) {
       for (const nn::Feature& feature : port.features) {

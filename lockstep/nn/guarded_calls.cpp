@@ -449,8 +449,10 @@ Model with_clamped_calls(const Model& model) {
   made.calls.clear();
   FreshNames names(model);
   // A net that is equations itself comes before the nets it calls, whose nodes are among its own: it is the last to be
-  // clamped.
-  for (auto call = model.calls.rbegin(); call != model.calls.rend(); ++call) clamp(made, *call, names);
+  // clamped. A table keeps its ends anyway, and a clamped time is none whose knots are known.
+  for (auto call = model.calls.rbegin(); call != model.calls.rend(); ++call) {
+    if (called_table(model, *call) == nullptr) clamp(made, *call, names);
+  }
   return made;
 }
 

@@ -58,8 +58,9 @@ WatchedInputs watched_inputs(const Model& model, Watch watch);
 // Throws Error (model) for an invalid model.
 std::vector<bool> shown_otherwise(const Model& model);
 
-// The model, in which the calls see their inputs brought into the range, element by element; NaN stays NaN. The input
-// ports' own ranges are not looked at. Its calls have no range any more. Throws Error (model) for an invalid model.
+// The model, in which the calls of nets see their inputs brought into the range, element by element; NaN stays NaN.
+// Tables keep their ends anyway. The input ports' own ranges are not looked at. Its calls have no range any more.
+// Throws Error (model) for an invalid model.
 Model with_clamped_calls(const Model& model);
 
 // The net with its own inputs brought into their range, and those of its calls. It has no range any more.

@@ -19,6 +19,7 @@
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/nn/plan_file.h"
 #include "lockstep/nn/safetensors.h"
+#include "lockstep/nn/table_model.h"
 
 namespace lockstep::nn {
 namespace {
@@ -147,6 +148,17 @@ TEST(GuardedCalls, ports_that_read_one_value_are_clamped_each_to_its_own_range) 
   EXPECT_EQ(du[0], 0.5 * 4);
   EXPECT_EQ(du[4], 1 * 6);
   EXPECT_EQ(du[5], 5);  // the equations outside see the state as it is
+}
+
+TEST(GuardedCalls, tables_keep_their_ends_without_being_clamped) {
+  Equations system = system_of("pull(x, y) + rain(t) + rain(k * t)", "pull(x, y)");
+  system.nets.push_back({"rain", table_model({.input = {}, .at = {0, 0.3, 2}, .outputs = {{}}, .values = {3, 5, 4}})});
+  const Model model = equations(system), clamped = with_clamped_calls(model);
+  EXPECT_EQ(model.calls.size(), 3u);
+  for (const Node& node : clamped.nodes)
+    EXPECT_FALSE(std::holds_alternative<Clip>(node.operation) && !node.name.starts_with("pull")) << node.name;
+  system.nets[0].model = with_clamped_inputs(system.nets[0].model);
+  expect_same(derivatives(clamped), derivatives(equations(system)));
 }
 
 // Equations whose net is equations that call a net.
