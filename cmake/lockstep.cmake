@@ -272,8 +272,11 @@ function(lockstep_warnings target)
   if(LOCKSTEP_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=700000)  # the compiler collects no garbage below, in kB
   endif()
-  # sqrt and fma may be inlined: nothing here reads errno or floating-point exception flags.
-  target_compile_options(${target} PRIVATE ${warnings} -fno-math-errno -fno-trapping-math
+  # Whatever the flags of a project that includes us. As one, or CMake would keep the first of what is repeated. sqrt and
+  # fma may be inlined: nothing here reads errno or floating-point exception flags.
+  target_compile_options(${target} PRIVATE ${warnings}
+                                           "SHELL:-fno-fast-math -fno-unsafe-math-optimizations -fno-finite-math-only \
+-ffp-contract=off -fno-math-errno -fno-trapping-math"
                                            $<$<CONFIG:Release>:-O3> $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on std::string, GCC bug 105651

@@ -15,7 +15,7 @@ endfunction()
 
 file(REMOVE_RECURSE ${BUILD})
 run(seen ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G ${GENERATOR} -D LOCKSTEP=${LOCKSTEP} -D LOCKSTEP_HDF5=OFF
-         -D LOCKSTEP_ONNX=OFF -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER})
+         -D LOCKSTEP_ONNX=OFF -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -D CMAKE_CXX_FLAGS=-ffast-math)
 foreach(line CMAKE_BUILD_TYPE= CMAKE_CXX_STANDARD=23 CMAKE_CXX_EXTENSIONS= CMAKE_POSITION_INDEPENDENT_CODE=
              BUILD_SHARED_LIBS= CMAKE_RUNTIME_OUTPUT_DIRECTORY= CMAKE_CUDA_COMPILER=)
   require("${seen}" "seen: ${line}\n")
@@ -38,6 +38,17 @@ if(GENERATOR STREQUAL Ninja)
   # With the program, what it links is built and nothing more: neither the integrator nor the programs of our tests.
   run(all ninja -C ${BUILD} -t commands all)
   require("${all}" "liblockstep_nn.a")
+  # Its -ffast-math is not ours.
+  string(REGEX MATCH "[^\n]*kernels/activation\\.cpp\n" command "${all}")
+  separate_arguments(command UNIX_COMMAND "${command}")
+  list(FIND command -o place)
+  math(EXPR object "${place} + 1")
+  list(REMOVE_AT command ${place} ${object})
+  execute_process(COMMAND ${command} -E -dM WORKING_DIRECTORY ${BUILD} OUTPUT_VARIABLE macros RESULT_VARIABLE failed)
+  if(failed OR NOT command MATCHES "-ffast-math" OR NOT macros MATCHES "__FINITE_MATH_ONLY__ 0" OR
+     macros MATCHES "__(FAST|ASSOCIATIVE|RECIPROCAL)_MATH__")
+    message(FATAL_ERROR "${command}\n${CMAKE_MATCH_0}")
+  endif()
   if(all MATCHES "liblockstep_(ode|cuda|agreement)|portable_")
     message(FATAL_ERROR "${CMAKE_MATCH_0} is built though nothing links it")
   endif()

@@ -1,6 +1,7 @@
 // Elementary functions of plain float and double, with the bits of the SIMD and device versions: the same templates.
 #pragma once
 
+#include "lockstep/core/ieee_arithmetic.h"
 #include "lockstep/kernels/activation.h"
 #include "lockstep/kernels/lane/scalar_lane.h"
 #include "lockstep/kernels/math/format.h"

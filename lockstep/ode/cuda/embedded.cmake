@@ -1,7 +1,7 @@
 # What kernels that come as text include, within the library; ${embedded_headers} is the source that holds it.
 cmake_path(SET embedded_root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../..)
 set(embedded
-  core/matrix_precision.h kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
+  core/ieee_arithmetic.h core/matrix_precision.h kernels/activation.h kernels/cuda/net_image.h kernels/cuda/thread_net.h kernels/lane/scalar_lane.h
   kernels/math/activation-inl.h kernels/math/atan-inl.h kernels/math/erf-inl.h kernels/math/exp-inl.h kernels/math/format.h
   kernels/math/log-inl.h kernels/math/logistic-inl.h kernels/math/logistic_derivative-inl.h kernels/math/math.h
   kernels/math/math_bodies-inl.h kernels/math/modulo-inl.h kernels/math/polynomial-inl.h kernels/math/pow-inl.h kernels/math/reduce_pi.h

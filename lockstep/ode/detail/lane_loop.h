@@ -7,19 +7,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/core/ieee_arithmetic.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 
 // The same bits everywhere: the user's arithmetic must not be contracted or reordered, whatever the flags of the file
-// that includes this. GCC takes the attribute below; Clang decides where an expression is written, that is from here to
-// the end of the file.
-#ifdef __FAST_MATH__
-#error "lockstep/ode/function.h needs IEEE arithmetic: compile this file without -ffast-math"
-#endif
-#ifdef __clang__
-#pragma clang fp contract(off)
-#endif
-
+// that includes this. GCC takes the attribute below, Clang what ieee_arithmetic.h says.
 namespace lockstep::ode::detail {
 
 // Column `lane` of an array [row][lane]: indexed like an array of the rows.
