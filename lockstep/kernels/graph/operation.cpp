@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lockstep/core/all_finite.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/text.h"
 
@@ -25,6 +26,7 @@ void check_finite(const std::string& field, double value) {
 }
 
 void check_finite(const std::string& field, std::span<const double> values) {
+  if (all_finite(values)) return;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) check_finite(field + "[" + std::to_string(i) + "]", values[i]);
   }

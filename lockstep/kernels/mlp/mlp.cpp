@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "lockstep/core/all_finite.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
@@ -22,6 +23,7 @@ void require_size(const std::string& field, std::size_t found, std::size_t expec
 }
 
 void require_finite(const std::string& field, std::span<const double> numbers) {
+  if (all_finite(numbers)) return;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (std::isfinite(numbers[i])) continue;
     refuse(field + "[" + std::to_string(i) + "]", std::isnan(numbers[i]) ? "NaN" : "infinity", "a finite number",

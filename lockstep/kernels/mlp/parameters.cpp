@@ -8,14 +8,18 @@
 namespace lockstep {
 
 template <class T>
-std::vector<T> gather_parameters(const Mlp& mlp) {
-  std::vector<T> parameters;
-  parameters.reserve(mlp.parameter_count());
+void gather_parameters(const Mlp& mlp, T* to) {
   for (const DenseLayer& layer : mlp.layers) {
     for (const std::vector<double>* numbers : {&layer.weights, &layer.bias}) {
-      for (const double number : *numbers) parameters.push_back(static_cast<T>(number));
+      to = std::transform(numbers->begin(), numbers->end(), to, [](double number) { return static_cast<T>(number); });
     }
   }
+}
+
+template <class T>
+std::vector<T> gather_parameters(const Mlp& mlp) {
+  std::vector<T> parameters(mlp.parameter_count());
+  gather_parameters(mlp, parameters.data());
   return parameters;
 }
 
@@ -37,6 +41,8 @@ void scatter_parameters(std::span<const T> parameters, Mlp& mlp) {
 
 template std::vector<float> gather_parameters<float>(const Mlp&);
 template std::vector<double> gather_parameters<double>(const Mlp&);
+template void gather_parameters<float>(const Mlp&, float*);
+template void gather_parameters<double>(const Mlp&, double*);
 template void scatter_parameters<float>(std::span<const float>, Mlp&);
 template void scatter_parameters<double>(std::span<const double>, Mlp&);
 

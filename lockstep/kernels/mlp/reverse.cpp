@@ -1,5 +1,6 @@
 #include "lockstep/kernels/mlp/reverse.h"
 
+#include <algorithm>
 #include <string>
 
 #include "lockstep/core/error.h"
@@ -123,11 +124,21 @@ void TrainablePlan<T>::add_sample_gradient(const T* sum, T* gradient) const {
     const T* const from = sum + layer.sum;
     const bool by_input = layer.sum_by_input();
     const std::size_t stride = mlp::padded<T>(by_input ? outputs : inputs);
-    for (std::size_t j = 0; j < outputs; ++j) {
-      for (std::size_t k = 0; k < inputs; ++k) {
-        w[j * inputs + k] += by_input ? from[(1 + k) * stride + j] : from[j * stride + k];
+    const T* const bias = by_input ? from : from + outputs * stride;
+    for (std::size_t j = 0; j < outputs; ++j) b[j] += bias[j];
+    if (!by_input) {
+      for (std::size_t j = 0; j < outputs; ++j) {
+        for (std::size_t k = 0; k < inputs; ++k) w[j * inputs + k] += from[j * stride + k];
       }
-      b[j] += by_input ? from[j] : from[outputs * stride + j];
+      continue;
+    }
+    // Cache lines as a whole, of those that are read and of those that are written.
+    constexpr std::size_t kTogether = kAlignment / sizeof(T);
+    for (std::size_t first = 0; first < outputs; first += kTogether) {
+      const std::size_t end = std::min(first + kTogether, outputs);
+      for (std::size_t k = 0; k < inputs; ++k) {
+        for (std::size_t j = first; j < end; ++j) w[j * inputs + k] += from[(1 + k) * stride + j];
+      }
     }
   }
 }

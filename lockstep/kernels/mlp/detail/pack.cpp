@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "lockstep/core/all_finite.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/mlp/detail/packed.h"
@@ -11,16 +12,22 @@ namespace lockstep::mlp {
 namespace {
 
 template <class T>
-AlignedBuffer<T> rounded(const std::string& field, const std::vector<double>& numbers) {
-  AlignedBuffer<T> buffer(numbers.size());
+void require_in_range(const std::string& field, const std::vector<double>& numbers) {
+  if (all_finite<T>(numbers)) return;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    buffer[i] = static_cast<T>(numbers[i]);
-    if (std::isfinite(buffer[i])) continue;
+    if (std::isfinite(static_cast<T>(numbers[i]))) continue;
     throw Error(ErrorKind::model, {.field = field + "[" + std::to_string(i) + "]",
                                    .found = number_text(numbers[i]),
                                    .expected = "a number that fits in float32",
                                    .remedy = "evaluate the net in float64"});
   }
+}
+
+template <class T>
+AlignedBuffer<T> rounded(const std::string& field, const std::vector<double>& numbers) {
+  require_in_range<T>(field, numbers);
+  AlignedBuffer<T> buffer(numbers.size());
+  std::transform(numbers.begin(), numbers.end(), buffer.data(), [](double number) { return static_cast<T>(number); });
   return buffer;
 }
 
@@ -29,21 +36,35 @@ std::vector<double> filled(const std::vector<double>& numbers, const std::vector
   return numbers.empty() ? std::vector<double>(other.size(), neutral) : numbers;
 }
 
-// Writes the partition's blocks of `unit` outputs each, outputs past the layer's as zeros; returns the end.
+// Where blocks of `unit` outputs each end that begin at `to`: [bias, then inputs][output].
 template <class T>
-T* pack_blocks(const DenseLayer& layer, const Partition& partition, std::size_t unit, T* to) {
+T* end_of_blocks(const DenseLayer& layer, const Partition& partition, std::size_t unit, T* to) {
+  for (std::size_t block = 0; block < partition.blocks; ++block) to += (1 + layer.inputs) * partition[block] * unit;
+  return to;
+}
+
+// Writes the partition's blocks of `unit` outputs each. Outputs past the layer's stay as they are, zeros.
+template <class T>
+void pack_blocks(const DenseLayer& layer, const Partition& partition, std::size_t unit, T* to) {
+  // A cache line of an output's weights at a time: what one input alone has of them lies in as many lines, which of
+  // wide layers are gone when the next input's are wanted.
+  constexpr std::size_t kTogether = kAlignment / sizeof(double);
   std::size_t first = 0;
   for (std::size_t block = 0; block < partition.blocks; ++block) {
-    const std::size_t size = partition[block] * unit;
-    for (std::size_t k = 0; k <= layer.inputs; ++k) {
-      for (std::size_t j = first; j < first + size; ++j) {
-        const bool padding = j >= layer.outputs;
-        *to++ = padding ? T(0) : static_cast<T>(k == 0 ? layer.bias[j] : layer.weights[j * layer.inputs + k - 1]);
+    const std::size_t size = partition[block] * unit, used = std::min(size, layer.outputs - first);
+    for (std::size_t j = 0; j < used; ++j) to[j] = static_cast<T>(layer.bias[first + j]);
+    T* rows = to + size;
+    for (std::size_t k = 0; k < layer.inputs; k += kTogether) {
+      const std::size_t count = std::min(kTogether, layer.inputs - k);
+      for (std::size_t j = 0; j < used; ++j) {
+        const double* const from = layer.weights.data() + (first + j) * layer.inputs + k;
+        for (std::size_t i = 0; i < count; ++i) rows[i * size + j] = static_cast<T>(from[i]);
       }
+      rows += count * size;
     }
     first += size;
+    to = rows;
   }
-  return to;
 }
 
 // A layer that takes the tanh of the one before it begins with a block that leaves registers to tanh, if it needs more
@@ -66,7 +87,8 @@ std::size_t round_up(std::size_t count) {
 }  // namespace
 
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const PackedLayer<T>* before) {
+Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const PackedLayer<T>* before,
+               PackedNumbers numbers) {
   mlp.validate();
   require_cpu_target(target);
   Packed<T> packed;
@@ -78,8 +100,8 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     const DenseLayer& layer = mlp.layers[i];
     const std::string name = "layers[" + std::to_string(i) + "]";
-    rounded<T>(name + ".weights", layer.weights);
-    rounded<T>(name + ".bias", layer.bias);
+    require_in_range<T>(name + ".weights", layer.weights);
+    require_in_range<T>(name + ".bias", layer.bias);
     const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
     const std::size_t row_numbers = (1 + layer.inputs) * registers * kernels.lanes;
     const bool panels = row_weights == RowWeights::in_panels && row_numbers * sizeof(T) > kMostBlockBytes;
@@ -115,9 +137,10 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   packed.weights = AlignedBuffer<T>(size);
   T* to = packed.weights.data();
   // Where they then begin.
-  const auto pack_layer = [&to](const DenseLayer& dense, const Partition& partition, std::size_t unit) {
+  const auto pack_layer = [&to, numbers](const DenseLayer& dense, const Partition& partition, std::size_t unit) {
     T* const begin = to;
-    to += round_up<T>(static_cast<std::size_t>(pack_blocks(dense, partition, unit, begin) - begin));
+    to += round_up<T>(static_cast<std::size_t>(end_of_blocks(dense, partition, unit, begin) - begin));
+    if (numbers == PackedNumbers::own) pack_blocks(dense, partition, unit, begin);
     return begin;
   };
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
@@ -128,8 +151,10 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
     if (few(i)) layer.few_weights = pack_layer(mlp.layers[i], Partition(layer.outputs, 1), 1);
     if (!thin[i]) continue;
     const DenseLayer &first = mlp.layers[i], &second = mlp.layers[i + 1];
-    pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],
-                         {second.weights.data(), second.bias.data()}, to);
+    if (numbers == PackedNumbers::own) {
+      pack_thin<T, double>(layer, {first.weights.data(), first.bias.data()}, packed.layers[i + 1],
+                           {second.weights.data(), second.bias.data()}, to);
+    }
     layer.thin_weights = to;
     to += round_up<T>(thin_size(layer, packed.layers[i + 1]));
   }
@@ -144,7 +169,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   return packed;
 }
 
-template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<float>*);
-template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<double>*);
+template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<float>*, PackedNumbers);
+template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<double>*, PackedNumbers);
 
 }  // namespace lockstep::mlp

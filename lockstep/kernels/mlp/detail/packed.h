@@ -258,10 +258,13 @@ std::size_t schedule_rests(Packed<T>& net, WidePipes pipes);
 // of thousands of numbers, of which a block reads some hundred, are no stream that the processor reads ahead of.
 enum class RowWeights { in_panels, in_one_block };
 
+// Whether weights are written, or left zeros for who replaces them anyway: then they are only looked at.
+enum class PackedNumbers { own, later };
+
 // `before`: of a layer by itself the one whose outputs it multiplies, where that may leave its tanh to it; else null.
 template <class T>
 Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights = RowWeights::in_panels,
-               const PackedLayer<T>* before = nullptr);
+               const PackedLayer<T>* before = nullptr, PackedNumbers numbers = PackedNumbers::own);
 
 }  // namespace lockstep::mlp
 

@@ -39,16 +39,16 @@ using mlp::Vectors;
 #include "lockstep/kernels/mlp/detail/regression-inl.h"
 
 template <class T>
-void transpose(const T* from, size_t rows, size_t columns, T* to) {
+void transpose(const T* from, size_t rows, size_t columns, T* to, size_t to_stride) {
   const size_t lanes = hn::Lanes(Register<T>());
   size_t k = 0;
   if (lanes == 1 || rows >= kQuad<T>) {
     for (; k + lanes <= columns; k += lanes) {
-      lanes_to_rows(from + k, columns, rows, to + k * rows, static_cast<ptrdiff_t>(rows));
+      lanes_to_rows(from + k, columns, rows, to + k * to_stride, static_cast<ptrdiff_t>(to_stride));
     }
   }
   for (; k < columns; ++k) {
-    for (size_t j = 0; j < rows; ++j) to[k * rows + j] = from[j * columns + k];
+    for (size_t j = 0; j < rows; ++j) to[k * to_stride + j] = from[j * columns + k];
   }
 }
 

@@ -49,7 +49,7 @@ void place(ReverseNet<T>& net, Places ReverseLayer<T>::*places, bool pad, std::s
 template <class T>
 ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   ReverseNet<T> net;
-  net.packed = pack<T>(mlp, target, RowWeights::in_one_block);
+  net.packed = pack<T>(mlp, target, RowWeights::in_one_block, nullptr, PackedNumbers::later);
   net.kernels = &reverse_kernels_for<T>(target);
   const std::size_t lanes = net.packed.kernels->lanes;
   const auto registers = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
@@ -100,9 +100,9 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   net.chunk_rows = chunk.size();
   net.flat = AlignedBuffer<T>(net.parameters);
   for (ReverseLayer<T>& layer : net.layers) layer.weights = net.flat.data() + layer.parameters;
-  const std::vector<T> parameters = gather_parameters<T>(mlp);
-  repack_tiles(net, parameters.data());
-  repack_samples(net, parameters.data());
+  gather_parameters(mlp, net.flat.data());
+  repack_tiles(net, net.flat.data());
+  repack_samples(net, net.flat.data());
   return net;
 }
 
@@ -125,13 +125,13 @@ void repack_tiles(ReverseNet<T>& net, const T* parameters) {
     for (std::size_t block = 0; block < layer.forward.tile_blocks.blocks; ++block) {
       const std::size_t size = layer.forward.tile_blocks[block];
       std::copy_n(bias, size, to);
-      net.kernels->transpose(row, size, inputs, to + size);
+      net.kernels->transpose(row, size, inputs, to + size, size);
       bias += size;
       row += size * inputs;
       to += (1 + inputs) * size;
     }
   }
-  std::copy_n(parameters, net.parameters, net.flat.data());
+  if (parameters != net.flat.data()) std::copy_n(parameters, net.parameters, net.flat.data());
 }
 
 template <class T>
@@ -152,7 +152,7 @@ void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vect
     bias = part_bias;
     for (const LayerPart<T>& part : parts) {
       if (part.bias == nullptr) {
-        transpose(part.weights, inputs, part.outputs, part_weights);
+        transpose(part.weights, inputs, part.outputs, part_weights, inputs);
         std::fill_n(part_bias, part.outputs, T(0));
       } else {
         std::copy_n(part.weights, part.outputs * inputs, part_weights);
@@ -169,7 +169,7 @@ void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vect
       for (std::size_t k = 0; k < inputs; ++k) std::copy_n(weights + k * outputs + j, size, to + (1 + k) * size);
     } else {
       std::copy_n(bias + j, size, to);
-      transpose(weights + j * inputs, size, inputs, to + size);
+      transpose(weights + j * inputs, size, inputs, to + size, size);
     }
     to += (1 + inputs) * size;
   }
@@ -199,10 +199,9 @@ void repack_samples(ReverseNet<T>& net, const T* parameters) {
     const T* const w = parameters + layer.parameters;
     const std::size_t width = whole(net, outputs);
     std::copy_n(w + inputs * outputs, outputs, layer.row_weights);
-    for (std::size_t k = 0; k < inputs; ++k) {
-      T* const to = layer.row_weights + (1 + k) * width;
-      for (std::size_t j = 0; j < outputs; ++j) to[j] = w[j * inputs + k];
-      if (layer.narrow()) std::copy_n(to, outputs, layer.columns + k * padded<T>(outputs));
+    net.kernels->transpose(w, outputs, inputs, layer.row_weights + width, width);
+    for (std::size_t k = 0; layer.narrow() && k < inputs; ++k) {
+      std::copy_n(layer.row_weights + (1 + k) * width, outputs, layer.columns + k * padded<T>(outputs));
     }
     if (!layer.narrow()) pack_back_rows(net, layer, w);
   }

@@ -103,8 +103,9 @@ struct ReverseKernels {
               MatrixView<T> out, MatrixView<T> out_dot, const Vectors& vectors, T* workspace);
   void (*vjp)(const ReverseNet<T>&, MatrixView<const T> in, MatrixView<const T> out_bar, MatrixView<T> out,
               MatrixView<T> in_bar, const Vectors& vectors, T* workspace);
-  // to[column][row] of from[row][column], rows as wide as `columns`; what lies in `to` is adjacent.
-  void (*transpose)(const T* from, std::size_t rows, std::size_t columns, T* to);
+  // to[column][row] of from[row][column], rows as wide as `columns`; those of `to` are `to_stride` apart, at least
+  // `rows`.
+  void (*transpose)(const T* from, std::size_t rows, std::size_t columns, T* to, std::size_t to_stride);
 };
 
 // Defined in reverse_f32.cpp and reverse_f64.cpp.
