@@ -106,6 +106,8 @@ class DifferentiableTile : public TileFunction<T> {
 
   // Trainable numbers, in StateFunction::weights()' order.
   virtual std::size_t weights() const { return 0; }
+  // Whether a tile that was just made is what set_weights() of its function's own weights leaves.
+  virtual bool begins_with_own_weights() const { return weights() == 0; }
   virtual void set_weights(std::span<const T> /*weights*/) {}
   // gradient[weight] += J_w^T out_bar, summed over lanes and evaluations in an order of its own that is the same on
   // every instruction set.

@@ -84,20 +84,14 @@ class GradientSolver::Implementation {
   detail::GradientEngine& engine() { return *engine_; }
   const detail::GradientEngine& engine() const { return *engine_; }
   std::size_t weights() const { return engine_->weights() + (opened_ ? opened_->count() : 0); }
-  std::vector<double> own_weights() const {
-    std::vector<double> weights = engine_->problem().rhs->weights();
-    if (!opened_) return weights;
-    const std::vector<double> more = opened_->starts();
-    weights.insert(weights.end(), more.begin(), more.end());
-    return weights;
-  }
 
   void set_weights(std::span<const double> weights) {
     engine_->set_weights(weights.first(engine_->weights()));
-    if (!opened_) return;
-    const std::span<const double> x = weights.subspan(engine_->weights());
-    x_.assign(x.begin(), x.end());
-    engine_->set_parameters(opened_->parameters(x_, engine_->options().precision));
+    if (opened_) open(weights.subspan(engine_->weights()));
+  }
+  void set_own_weights() {
+    engine_->set_own_weights();
+    if (opened_) open(opened_->starts());
   }
 
   const Gradients& evaluate(const RunControl& control, detail::Derivatives derivatives) {
@@ -108,6 +102,9 @@ class GradientSolver::Implementation {
     return closed_;
   }
 
+  // What evaluate() returned last, to be kept; this is not asked again.
+  Gradients take() { return opened_ ? std::move(closed_) : engine_->take(); }
+
   void replace_trajectories(Problem problem, Loss loss) {
     if (opened_) problem = opened_->opened(std::move(problem));
     check(problem, engine_->options(), loss);
@@ -115,6 +112,11 @@ class GradientSolver::Implementation {
   }
 
  private:
+  void open(std::span<const double> x) {
+    x_.assign(x.begin(), x.end());
+    engine_->set_parameters(opened_->parameters(x_, engine_->options().precision));
+  }
+
   std::unique_ptr<detail::GradientEngine> engine_;
   std::optional<detail::OpenedParameters> opened_;  // where resets read trained parameters
   std::vector<double> x_;                           // of these
@@ -154,7 +156,9 @@ const Gradients& GradientSolver::evaluate_loss(std::span<const double> weights, 
 }
 
 const Gradients& GradientSolver::evaluate(const RunControl& control) {
-  return evaluate(implementation_->own_weights(), control);
+  const StandardArithmetic arithmetic;
+  implementation_->set_own_weights();
+  return implementation_->evaluate(control, detail::Derivatives::all);
 }
 
 void GradientSolver::set_initial_states(std::span<const double> states) {
@@ -172,7 +176,9 @@ std::vector<std::string> GradientSolver::explain() const { return implementation
 Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,
                                const GradientOptions& gradient_options, const RunControl& control) {
   const StandardArithmetic arithmetic;
-  return GradientSolver(problem, options, loss, gradient_options).evaluate(control);
+  GradientSolver solver(problem, options, loss, gradient_options);
+  solver.evaluate(control);
+  return solver.implementation_->take();
 }
 
 }  // namespace lockstep::ode

@@ -130,6 +130,8 @@ class GradientSolver {
   std::vector<std::string> explain() const;
 
  private:
+  friend Gradients solve_with_gradients(const Problem& problem, const Options& options, const Loss& loss,
+                                        const GradientOptions& gradient_options, const RunControl& control);
   void set_weights(std::span<const double> weights);
 
   class Implementation;

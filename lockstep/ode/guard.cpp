@@ -146,6 +146,7 @@ class ReverseClamped final : public DifferentiableTile<T> {
   }
   bool knows_time() const override { return net_->knows_time(); }
   std::size_t weights() const override { return net_->weights(); }
+  bool begins_with_own_weights() const override { return net_->begins_with_own_weights(); }
   void set_weights(std::span<const T> weights) override { net_->set_weights(weights); }
   void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
     net_->accumulate(evaluations, gradient);

@@ -101,6 +101,9 @@ class ReverseSum final : public DifferentiableTile<T> {
   }
   bool knows_time() const override { return first_->knows_time() && second_->knows_time(); }
   std::size_t weights() const override { return first_->weights() + second_->weights(); }
+  bool begins_with_own_weights() const override {
+    return first_->begins_with_own_weights() && second_->begins_with_own_weights();
+  }
   void set_weights(std::span<const T> weights) override {
     first_->set_weights(weights.first(first_->weights()));
     second_->set_weights(weights.subspan(first_->weights()));

@@ -34,6 +34,11 @@ struct DifferentiableRhs {
     if (trained_jacobian_) trained_jacobian_->set_weights(weights);
   }
 
+  // Whether set_weights() of the function's own weights would leave what was made as it is.
+  bool begins_with_own_weights() const {
+    return function->begins_with_own_weights() && !directional && !trained_jacobian_;
+  }
+
   // Before derivatives are carried forward.
   void prepare_forward(std::size_t components) const {
     if (components >= kManyComponents || function->keeps_forward()) function->prepare_forward();

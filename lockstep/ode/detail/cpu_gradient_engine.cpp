@@ -49,15 +49,13 @@ class Engine final : public GradientEngine {
         tiles_((problem_.trajectories() + kTileLanes - 1) / kTileLanes),
         tiles_per_group_((tiles_ + kMostGroups - 1) / kMostGroups),
         groups_(tiles_ == 0 ? 0 : (tiles_ + tiles_per_group_ - 1) / tiles_per_group_),
-        weights_(rhs_.function->weights()) {
+        weight_count_(rhs_.function->weights()),
+        has_own_weights_(rhs_.begins_with_own_weights()) {
     plan_.threads = std::max(1, std::min(plan_.threads, static_cast<int>(groups_)));
     workers_.resize(static_cast<std::size_t>(plan_.threads));
-    for (std::size_t group = 0; group < groups_; ++group) {
-      sums_.emplace_back().weights.resize(weights_.size());
-      if (shares_parameters()) sums_.back().parameters.resize(problem_.rhs->parameters());
-    }
+    sums_.resize(groups_);
     const std::size_t count = problem_.trajectories();
-    gradients_.weights.resize(weights_.size());
+    if (groups_ == 0) gradients_.weights.resize(weight_count_);
     gradients_.initial_states.resize(problem_.initial_states.size());
     gradients_.parameters.resize(problem_.parameters.size());
     gradients_.records.resize(count);
@@ -67,10 +65,17 @@ class Engine final : public GradientEngine {
     worker(0);
   }
 
-  std::size_t weights() const override { return weights_.size(); }
+  std::size_t weights() const override { return weight_count_; }
   void set_weights(std::span<const double> weights) override {
+    has_own_weights_ = false;
+    weights_.resize(weight_count_);
     std::transform(weights.begin(), weights.end(), weights_.begin(), [](double w) { return static_cast<T>(w); });
     rhs_.set_weights(weights_);
+  }
+  void set_own_weights() override {
+    if (has_own_weights_) return;
+    GradientEngine::set_own_weights();
+    has_own_weights_ = true;
   }
 
   const Gradients& evaluate(const RunControl& control, Derivatives derivatives) override {
@@ -93,7 +98,7 @@ class Engine final : public GradientEngine {
     if (groups_ != 0) {
       gradients_.loss = ensemble_loss.value_or(sums_[0].loss);
       gradients_.left_out = sums_[0].left_out;
-      if (derivatives_ == Derivatives::all) gradients_.weights = sums_[0].weights;
+      if (derivatives_ == Derivatives::all) gradients_.weights.swap(sums_[0].weights);
       if (derivatives_ == Derivatives::all && shares_parameters()) gradients_.parameters = sums_[0].parameters;
     }
     if (gradient_options_.check_steps) {
@@ -103,6 +108,7 @@ class Engine final : public GradientEngine {
     if (gradient_options_.failed == FailedTrajectories::stop && gradients_.left_out != 0) refuse_failure();
     return gradients_;
   }
+  Gradients take() override { return std::move(gradients_); }
 
   void take_trajectories() override {
     for (const std::unique_ptr<Worker>& worker : workers_) {
@@ -209,8 +215,8 @@ class Engine final : public GradientEngine {
         mine.sum = &sums_[group];
         mine.sum->loss = 0;
         mine.sum->left_out = 0;
-        std::fill(mine.sum->weights.begin(), mine.sum->weights.end(), 0.0);
-        std::fill(mine.sum->parameters.begin(), mine.sum->parameters.end(), 0.0);
+        mine.sum->weights.assign(weight_count_, 0.0);
+        mine.sum->parameters.assign(shares_parameters() ? problem_.rhs->parameters() : 0, 0.0);
         const std::size_t end = std::min(tiles_, (group + 1) * tiles_per_group_);
         for (std::size_t tile = group * tiles_per_group_; tile < end; ++tile) {
           mine.stop_if_cancelled();
@@ -385,7 +391,9 @@ class Engine final : public GradientEngine {
   const cpu::AdjointKernels<T>& adjoint_ = cpu::adjoint_kernels<T>(plan_.target);
   cpu::DifferentiableRhs<T> rhs_;
   std::size_t tiles_, tiles_per_group_, groups_;
-  std::vector<T> weights_;
+  std::size_t weight_count_;
+  bool has_own_weights_;                          // the function's, in what it was made into
+  std::vector<T> weights_;                        // that were set
   std::vector<std::unique_ptr<Worker>> workers_;  // [thread], made when first needed
   std::vector<GroupSum> sums_;                    // [group]
   std::vector<std::size_t> order_;                // in which groups are begun

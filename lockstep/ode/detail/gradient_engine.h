@@ -28,7 +28,10 @@ class GradientEngine {
 
   virtual std::size_t weights() const = 0;
   virtual void set_weights(std::span<const double> weights) = 0;
+  virtual void set_own_weights() { set_weights(problem_.rhs->weights()); }
   virtual const Gradients& evaluate(const RunControl& control, Derivatives derivatives = Derivatives::all) = 0;
+  // What evaluate() returned, of an engine that is not asked again.
+  virtual Gradients take() = 0;
   virtual std::vector<std::string> explain() const = 0;
 
   const Problem& problem() const { return problem_; }

@@ -114,6 +114,7 @@ class ReverseNet final : public DifferentiableTile<T> {
   bool knows_time() const override { return true; }
 
   std::size_t weights() const override { return plan_.parameter_count(); }
+  bool begins_with_own_weights() const override { return true; }
   void set_weights(std::span<const T> weights) override { plan_.set_parameters(weights); }
   void accumulate(std::span<const RecordedEvaluation> evaluations, T* gradient) const override {
     constexpr std::size_t kAtOnce = 64;
