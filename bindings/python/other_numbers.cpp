@@ -12,6 +12,7 @@
 
 #include "bindings/python/ports.h"
 #include "bindings/python/solution.h"
+#include "lockstep/core/all_finite.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/graph/weights.h"
 #include "lockstep/nn/fit.h"
@@ -31,11 +32,17 @@ Net with_weights(const Net& net, nb::handle given) {
   const nb::object numbers = nb::module_::import_("lockstep._arrays").attr("real_numbers")("weights", given);
   const auto weights = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers);
   nn::Model model = net.model();
-  const std::size_t expected = graph::gather_weights(nn::to_graph(model)).size();
+  std::size_t expected = 0;  // a weight of each dense node of its own
+  for (const nn::Node& node : model.nodes) {
+    if (const auto* dense = std::get_if<nn::Dense>(&node.operation)) {
+      expected += dense->weights.size() + dense->bias.size();
+    }
+  }
   if (weights.ndim() != 1 || weights.size() != expected) {
     refuse_shape("weights", numbers, std::to_string(expected) + " numbers in one dimension");
   }
-  for (std::size_t i = 0; i < expected; ++i) {
+  const bool finite = all_finite({weights.data(), expected});
+  for (std::size_t i = 0; !finite && i < expected; ++i) {
     if (std::isfinite(weights.data()[i])) continue;
     throw Error(ErrorKind::invalid_argument, {"weights[" + std::to_string(i) + "]", number_text(weights.data()[i]),
                                               "finite numbers", "an optimiser that diverged needs smaller steps"});

@@ -505,8 +505,7 @@ ProblemSetup set_up(const ProblemFile& file) {
   setup.component_names = std::move(rhs.component_names);
   setup.time_unit = file.time.unit;
   setup.parameter_names = std::move(rhs.parameter_names);
-  setup.model_digest = std::move(rhs.model_digest);
-  setup.model_bytes = std::move(rhs.model_bytes);
+  setup.stored_model = std::move(rhs.stored);
   setup.equations = std::move(rhs.equations);
   return setup;
 }

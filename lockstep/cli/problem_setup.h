@@ -17,6 +17,8 @@
 
 namespace lockstep::cli {
 
+class StoredModel;  // right_hand_side.h
+
 struct ProblemSetup {
   ode::Problem problem;
   ode::Options options;
@@ -29,8 +31,7 @@ struct ProblemSetup {
   ode::GuardAction guard = ode::GuardAction::ignore;
   std::vector<std::string> notes;  // for people
   std::string step_limit;          // for people: why steps have a longest one that the file does not state
-  std::string model_digest;        // "" without a model
-  std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as NamedRhs has them
+  std::shared_ptr<const StoredModel> stored_model;  // none without a model
   std::string equations;
   GridShape grid;                  // its names and numbers of values, the slowest first; or none
   std::string impulses;            // for people: those of the whole ensemble, "" for none

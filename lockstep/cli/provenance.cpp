@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/cli/right_hand_side.h"
 #include "lockstep/core/hash.h"
 #include "lockstep/ode/cpu/engine.h"
 #include "lockstep/ode/detail/device_plan.h"
@@ -145,7 +146,7 @@ ode::Attributes describe_problem(const ProblemFile& file, const ProblemSetup& se
   }
   if (file.rhs.model) {
     attributes.emplace_back("model", file.rhs.model->value.filename().string());
-    attributes.emplace_back("model_digest", setup.model_digest);
+    attributes.emplace_back("model_digest", setup.stored_model->digest());
   }
   if (!setup.equations.empty()) attributes.emplace_back("equations", setup.equations);
   if (options.control == ode::StepControl::fixed) {

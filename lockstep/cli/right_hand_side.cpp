@@ -9,6 +9,7 @@
 #include "lockstep/cli/model_text.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/nn/equations.h"
 #include "lockstep/nn/guarded_calls.h"
@@ -169,8 +170,7 @@ std::string clamped_text(const nn::Model& model) {
 }
 
 // Of a model that calls nets with ranges, those that are watched are its inputs'.
-std::shared_ptr<const std::vector<std::byte>> stored_bytes(const nn::Model& model) {
-  using Bytes = const std::vector<std::byte>;
+std::vector<std::byte> stored_bytes(const nn::Model& model) {
   if (!model.calls.empty()) {
     nn::Model stored = model;
     stored.inputs = nn::watched_inputs(model, nn::Watch::state_and_parameters).inputs;
@@ -178,9 +178,9 @@ std::shared_ptr<const std::vector<std::byte>> stored_bytes(const nn::Model& mode
     return stored_bytes(stored);
   }
   try {
-    return std::make_shared<Bytes>(nn::to_safetensors(model));
+    return nn::to_safetensors(model);
   } catch (const Error&) {  // no plain stack, or of a form that safetensors cannot say
-    return std::make_shared<Bytes>(nn::plan_bytes({model, Precision::f64, CpuTarget::scalar}));
+    return nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
   }
 }
 
@@ -193,22 +193,23 @@ nn::Model without_ranges(nn::Model model) {
 }
 
 // What of a model does not depend on the rest of the problem.
-KeptNet::Made make_net(const ProblemFile& file, const nn::Model& model, const std::string& name) {
-  KeptNet::Made made{.name = name, .function = {}, .model_digest = {}, .model_bytes = {}};
+KeptNet::Made make_net(const ProblemFile& file, std::shared_ptr<const nn::Model> model, const std::string& name) {
+  KeptNet::Made made{.name = name, .function = {}, .stored = {}};
   try {
     const ode::NetOptions net{.name = name, .with_time = file.rhs.with_time};
-    made.function = nn::is_stack(model) ? ode::net(nn::to_mlp(model), net) : ode::net(nn::to_graph(model), net);
+    std::optional<Mlp> stack = nn::as_stack(*model);
+    made.function = stack ? ode::net(*std::move(stack), net) : ode::net(nn::to_graph(*model), net);
   } catch (const Error& error) {
     throw Error(error.kind(), {file.rhs.model->where + " (" + file.rhs.model->value.string() + ")" +
                                    (error.field().empty() ? "" : ": " + error.field()),
                                error.found(), error.expected(), error.remedy()});
   }
-  made.model_digest = model.digest();
-  made.model_bytes = stored_bytes(model);
+  made.stored = std::make_shared<StoredModel>(std::move(model));
   return made;
 }
 
-KeptNet::Made kept_net(const ProblemFile& file, const nn::Model& model, const std::string& name) {
+KeptNet::Made kept_net(const ProblemFile& file, const std::shared_ptr<const nn::Model>& model,
+                       const std::string& name) {
   if (file.rhs.kept == nullptr || !file.rhs.loaded) return make_net(file, model, name);
   const std::lock_guard lock(file.rhs.kept->mutex);
   auto& made = file.rhs.kept->made[file.rhs.with_time ? 1 : 0];
@@ -226,21 +227,23 @@ std::string title_of(const nn::Model& model, const std::string& name, const std:
 // `physics`: the components of what it is added to.
 NamedRhs load_net(const ProblemFile& file, const std::vector<std::string>* physics = nullptr) {
   const auto& activations = file.rhs.activations;
-  std::optional<nn::Model> read;
-  if (!file.rhs.loaded) {
-    read = activations ? load_model(file.rhs.model->value, activations->value, activations->where)
-                       : load_model(file.rhs.model->value, std::nullopt);
+  std::shared_ptr<const nn::Model> given = file.rhs.loaded;
+  if (!given) {
+    given = std::make_shared<const nn::Model>(
+        activations ? load_model(file.rhs.model->value, activations->value, activations->where)
+                    : load_model(file.rhs.model->value, std::nullopt));
   }
-  const nn::Model& model = read ? *read : *file.rhs.loaded;
+  const nn::Model& model = *given;
   NamedRhs rhs;
   const std::string name = model.name.empty() ? file.rhs.model->value.stem().string() : model.name;
   const bool clamps_calls = !model.calls.empty() && asks(file, ode::GuardAction::clamp);
   KeptNet::Made net =
-      clamps_calls ? make_net(file, without_ranges(nn::with_clamped_calls(model)), name) : kept_net(file, model, name);
+      clamps_calls
+          ? make_net(file, std::make_shared<const nn::Model>(without_ranges(nn::with_clamped_calls(model))), name)
+          : kept_net(file, given, name);
   rhs.function = std::move(net.function);
   rhs.reads_time = file.rhs.with_time || nn::has_time_port(model);
-  rhs.model_digest = std::move(net.model_digest);
-  rhs.model_bytes = std::move(net.model_bytes);
+  rhs.stored = std::move(net.stored);
   rhs.equations = equations_of(model) + (clamps_calls ? clamped_text(model) : "");
   const nn::WatchedInputs watched = nn::watched_inputs(model, nn::Watch::state_and_parameters);
   const std::vector<nn::Feature> features = rhs_features(watched.inputs);
@@ -321,9 +324,8 @@ NamedRhs load_written(const ProblemFile& file) {
     watch_calls(file, watched, rhs_features(watched.inputs), rhs);
   }
   rhs.title = title_of(model, model.name, rhs.component_names);
-  rhs.model_digest = model.digest();
-  rhs.model_bytes = stored_bytes(model);
   rhs.equations = equations_of(model);
+  rhs.stored = std::make_shared<StoredModel>(std::make_shared<const nn::Model>(std::move(model)));
   return rhs;
 }
 
@@ -347,7 +349,6 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.default_parameters.insert(physics.default_parameters.end(), closure.default_parameters.begin(),
                                     closure.default_parameters.end());
   physics.component_units = closure.component_units;
-  physics.model_digest = closure.model_digest;
   physics.guard = closure.guard;
   physics.reads_time = physics.reads_time || closure.reads_time;
   physics.times = std::move(closure.times);
@@ -356,7 +357,7 @@ NamedRhs load_any(const ProblemFile& file) {
   physics.range = std::move(closure.range);
   physics.range.minimum.resize(std::min(physics.range.minimum.size(), components));  // the net's parameters come last
   physics.range.maximum.resize(physics.range.minimum.size());
-  physics.model_bytes = std::move(closure.model_bytes);
+  physics.stored = std::move(closure.stored);
   physics.equations = std::move(closure.equations);
   return physics;
 }
@@ -372,6 +373,16 @@ std::vector<nn::Feature> rhs_features(std::vector<nn::Port> ports) {
   std::vector<nn::Feature> features;
   for (const nn::Port& port : ports) features.insert(features.end(), port.features.begin(), port.features.end());
   return features;
+}
+
+const std::string& StoredModel::digest() const {
+  std::call_once(digest_once_, [this] { digest_ = model_->digest(); });
+  return digest_;
+}
+const std::vector<std::byte>& StoredModel::bytes() const {
+  const StandardArithmetic arithmetic;
+  std::call_once(bytes_once_, [this] { bytes_ = stored_bytes(*model_); });
+  return bytes_;
 }
 
 NamedRhs load_rhs(const ProblemFile& file) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
@@ -15,6 +16,21 @@
 #include "lockstep/ode/state_function.h"
 
 namespace lockstep::cli {
+
+// What results keep of a model. Made when first asked for: of a solve in memory nobody may ever ask, and it takes
+// longer than a few steps of a wide net. Many threads may ask at once.
+class StoredModel {
+ public:
+  explicit StoredModel(std::shared_ptr<const nn::Model> model) : model_(std::move(model)) {}
+  const std::string& digest() const;
+  const std::vector<std::byte>& bytes() const;  // as safetensors, else as a plan file
+
+ private:
+  std::shared_ptr<const nn::Model> model_;
+  mutable std::once_flag digest_once_, bytes_once_;
+  mutable std::string digest_;
+  mutable std::vector<std::byte> bytes_;
+};
 
 struct NamedRhs {
   ode::Rhs function;
@@ -32,8 +48,7 @@ struct NamedRhs {
   std::vector<nn::KnownTimes> times;                          // of nets and tables that read the time
   std::optional<nn::TimeFeature> time_feature;                // of those tables
   std::vector<std::string> notes;                             // for people: what the guard does not look at
-  std::string model_digest;                                   // of the model, "" without one
-  std::shared_ptr<const std::vector<std::byte>> model_bytes;  // as safetensors, else as a plan file; or none
+  std::shared_ptr<const StoredModel> stored;                  // of the model, or none
   bool reads_time = false;
   nn::Equations names;    // what an expression may name: texts are those of definitions alone
   std::string equations;  // as text, a line for each; empty where there are none
@@ -45,8 +60,7 @@ struct KeptNet {
   struct Made {
     std::string name;  // the model's, or what the problem calls it
     ode::Rhs function;
-    std::string model_digest;
-    std::shared_ptr<const std::vector<std::byte>> model_bytes;
+    std::shared_ptr<const StoredModel> stored;
   };
   std::mutex mutex;
   std::optional<Made> made[2];  // without and with time as an input

@@ -237,8 +237,8 @@ void store_problem(hdf5::File& file, const ProblemFile& problem_file, const Prob
     group.set_attribute(kStoredComponents, std::vector<std::int64_t>(setup.stored.begin(), setup.stored.end()));
   }
   if (problem_file.rhs.system) group.set_attribute(kSystem, problem_file.rhs.system->value);
-  if (setup.model_bytes && setup.model_bytes->size() <= kLargestModel) {
-    store_bytes(group, kModel, *setup.model_bytes);
+  if (setup.stored_model && setup.stored_model->bytes().size() <= kLargestModel) {
+    store_bytes(group, kModel, setup.stored_model->bytes());
     group.set_attribute(kWithTime, problem_file.rhs.with_time ? 1 : 0);
   }
   if (setup.event) store_event(group, *setup.event, setup.problem.event->direction);

@@ -191,15 +191,16 @@ graph::Graph to_graph(const Model& model) {
   return numbered(model);
 }
 
-bool is_stack(const Model& model) {
+std::optional<Mlp> as_stack(const Model& model) {
   try {
-    to_mlp(model);
-    return true;
+    return to_mlp(model);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
-    return false;
+    return std::nullopt;
   }
 }
+
+bool is_stack(const Model& model) { return as_stack(model).has_value(); }
 
 Mlp detail::stack_to_compile(const Model& model) {
   try {

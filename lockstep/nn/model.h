@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -116,6 +117,8 @@ graph::Graph to_graph(const Model& model);
 
 // Is the model a plain stack, which to_mlp() takes?
 bool is_stack(const Model& model);
+// That stack, or nothing: both in one, where each copies all numbers.
+std::optional<Mlp> as_stack(const Model& model);
 
 // The model as a stack of dense layers with scaling around it. Throws Error (unsupported) naming the first node that
 // does not fit into one: branches, several ports, activations that follow no dense layer.
