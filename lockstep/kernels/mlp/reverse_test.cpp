@@ -13,6 +13,7 @@
 #include "lockstep/core/aligned_buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/sanitized.h"
+#include "lockstep/kernels/mlp/detail/packed.h"
 #include "lockstep/kernels/mlp/parameters.h"
 #include "lockstep/kernels/mlp/plan.h"
 #include "lockstep/kernels/mlp/testing/reference.h"
@@ -281,6 +282,38 @@ void expect_same_bits_on_every_target() {
 TEST(Reverse, gives_the_same_bits_on_every_target_f32) { expect_same_bits_on_every_target<float>(); }
 TEST(Reverse, gives_the_same_bits_on_every_target_f64) { expect_same_bits_on_every_target<double>(); }
 
+template <class T>
+void expect_bits_of_a_tile() {
+  const std::vector<std::size_t> widths = {17, 230, 333, 19};
+  const Mlp mlp = test_net(widths, {ActivationKind::tanh}, 3);
+  constexpr std::size_t kSamples = 3;
+  const auto in = random_numbers<T>(mlp.inputs() * kTileLanes, 5);
+  const auto out_bar = random_numbers<T>(mlp.outputs() * kTileLanes, 6);
+  const auto of_samples = [](const auto& lanes) {
+    AlignedBuffer<T> samples(lanes.size() / kTileLanes * kSamples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::size_t components = samples.size() / kSamples;
+      samples[i] = lanes[i % components * kTileLanes + i / components];
+    }
+    return samples;
+  };
+  const auto sample_in = of_samples(in), sample_out_bar = of_samples(out_bar);
+  for (const CpuTarget target : available_cpu_targets()) {
+    const auto& kernels = mlp::kernels_for<T>(target);
+    ASSERT_LT(mlp::row_panel(kernels, 230, 333) * kernels.lanes, 333u) << "the layer is not in panels";
+    ASSERT_LT(mlp::row_panel(kernels, 333, 230) * kernels.lanes, 230u) << "its transpose is not in panels";
+    const auto plan = TrainablePlan<T>::compile(mlp, target);
+    const Pass<T> tile = run_tiles(plan, 1, kSamples, in, out_bar);
+    const Pass<T> samples = run_samples(plan, kSamples, sample_in, sample_out_bar);
+    EXPECT_EQ(std::memcmp(samples.out.data(), of_samples(tile.out).data(), samples.out.size() * sizeof(T)), 0)
+        << to_string(target);
+    EXPECT_EQ(std::memcmp(samples.in_bar.data(), of_samples(tile.in_bar).data(), samples.in_bar.size() * sizeof(T)), 0)
+        << to_string(target);
+  }
+}
+TEST(Reverse, wide_layers_in_panels_give_samples_the_bits_of_a_tile_f32) { expect_bits_of_a_tile<float>(); }
+TEST(Reverse, wide_layers_in_panels_give_samples_the_bits_of_a_tile_f64) { expect_bits_of_a_tile<double>(); }
+
 // AVX-512 alone takes them at once.
 TEST(Reverse, two_thin_layers_at_once_have_the_bits_of_one_after_the_other) {
   std::vector<std::vector<std::size_t>> shapes = {{3, 9, 2, 6, 3}, {3, 4, 4, 3}, {4, 5, 4, 13, 1}};
@@ -306,7 +339,7 @@ TEST(Reverse, two_thin_layers_at_once_have_the_bits_of_one_after_the_other) {
 
 TEST(Reverse, replaced_parameters_act_like_a_net_compiled_from_them) {
   const Activation activation{ActivationKind::tanh};
-  for (const std::vector<std::size_t>& widths : {std::vector<std::size_t>{13, 41, 31}, {3, 41, 4}}) {
+  for (const std::vector<std::size_t>& widths : {std::vector<std::size_t>{13, 41, 31}, {3, 41, 4}, {3, 230, 333, 4}}) {
     const Mlp other = test_net(widths, activation, 8);
     auto plan = TrainablePlan<float>::compile(test_net(widths, activation, 3));
     const auto in = random_numbers<float>(2 * plan.inputs() * kTileLanes, 5);

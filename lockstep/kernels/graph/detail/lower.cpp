@@ -185,7 +185,7 @@ class Lowering {
     const mlp::PackedLayer<T>* before = program_.layers.empty() ? nullptr : &program_.layers.back()->layers.front();
     if (before != nullptr && before->outputs != mlp.inputs()) before = nullptr;
     try {
-      return mlp::pack<T>(mlp, program_.target, mlp::RowWeights::in_panels, before);
+      return mlp::pack<T>(mlp, program_.target, mlp::PackedNumbers::own, before);
     } catch (const Error& error) {  // only a number that does not fit into T is left to be found
       throw Error(error.kind(), {name + " (" + error.field() + ")", error.found(), error.expected(), error.remedy()});
     }

@@ -7,6 +7,7 @@ inline constexpr size_t kFusedInputs = 4;  // most inputs
 
 template <class T>
 bool is_fused(const ReverseNet<T>& net) {
+  // Neither layer's row weights lie in panels then, nor the last one's transpose: row_panel() sees to it.
   return net.layers.size() == 2 && net.packed.inputs() <= kFusedInputs &&
          net.packed.outputs() <= hn::MaxLanes(Register<T>()) && net.layers[1].forward.inputs > mlp::kNarrow &&
          net.layers[1].forward.activation == ActivationKind::identity;

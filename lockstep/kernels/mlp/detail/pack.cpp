@@ -75,9 +75,6 @@ void make_room_for_tanh(const Kernels<T>& kernels, const PackedLayer<T>& before,
   layer.tile_blocks = Partition(kernels.tanh_outputs, layer.outputs, kernels.tile_outputs);
 }
 
-// Of row weights in one block.
-constexpr std::size_t kMostBlockBytes = 131072;
-
 template <class T>
 std::size_t round_up(std::size_t count) {
   constexpr std::size_t line = kAlignment / sizeof(T);
@@ -87,8 +84,7 @@ std::size_t round_up(std::size_t count) {
 }  // namespace
 
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const PackedLayer<T>* before,
-               PackedNumbers numbers) {
+Packed<T> pack(const Mlp& mlp, CpuTarget target, PackedNumbers numbers, const PackedLayer<T>* before) {
   mlp.validate();
   require_cpu_target(target);
   Packed<T> packed;
@@ -104,16 +100,14 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
     require_in_range<T>(name + ".bias", layer.bias);
     const std::size_t registers = (layer.outputs + kernels.lanes - 1) / kernels.lanes;
     const std::size_t row_numbers = (1 + layer.inputs) * registers * kernels.lanes;
-    const bool panels = row_weights == RowWeights::in_panels && row_numbers * sizeof(T) > kMostBlockBytes;
-    packed.layers.push_back(
-        {.inputs = layer.inputs,
-         .outputs = layer.outputs,
-         .tile_blocks = Partition(layer.outputs, kernels.tile_outputs),
-         .activation = layer.activation.kind,
-         .alpha = static_cast<T>(layer.activation.alpha),
-         .tile_weights = nullptr,
-         .row_weights = nullptr,
-         .row_panel = panels ? static_cast<std::size_t>(kernels.row_registers[0]) : ~std::size_t(0)});
+    packed.layers.push_back({.inputs = layer.inputs,
+                             .outputs = layer.outputs,
+                             .tile_blocks = Partition(layer.outputs, kernels.tile_outputs),
+                             .activation = layer.activation.kind,
+                             .alpha = static_cast<T>(layer.activation.alpha),
+                             .tile_weights = nullptr,
+                             .row_weights = nullptr,
+                             .row_panel = row_panel<T>(kernels, layer.inputs, layer.outputs)});
     const PackedLayer<T>* const previous = i > 0 ? &packed.layers[i - 1] : before;
     if (previous != nullptr) make_room_for_tanh(kernels, *previous, packed.layers[i]);
     packed.widest = std::max(packed.widest, layer.outputs);
@@ -128,7 +122,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   }
   const auto few = [&](std::size_t i) {
     const bool in_two = thin[i] || (i > 0 && thin[i - 1]);
-    return row_weights == RowWeights::in_panels && !in_two && kernels.has_few_inputs(packed.layers[i]);
+    return numbers == PackedNumbers::own && !in_two && kernels.has_few_inputs(packed.layers[i]);
   };
   for (std::size_t i = 0; i < mlp.layers.size(); ++i) {
     if (few(i)) size += round_up<T>((1 + mlp.layers[i].inputs) * mlp.layers[i].outputs);
@@ -169,7 +163,7 @@ Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights, const P
   return packed;
 }
 
-template Packed<float> pack<float>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<float>*, PackedNumbers);
-template Packed<double> pack<double>(const Mlp&, CpuTarget, RowWeights, const PackedLayer<double>*, PackedNumbers);
+template Packed<float> pack<float>(const Mlp&, CpuTarget, PackedNumbers, const PackedLayer<float>*);
+template Packed<double> pack<double>(const Mlp&, CpuTarget, PackedNumbers, const PackedLayer<double>*);
 
 }  // namespace lockstep::mlp

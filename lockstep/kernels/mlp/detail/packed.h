@@ -255,16 +255,25 @@ template <class T>
 std::size_t schedule_rests(Packed<T>& net, WidePipes pipes);
 
 // Row weights of large layers lie in panels as wide as one sample's blocks, which then read them from end to end: rows
-// of thousands of numbers, of which a block reads some hundred, are no stream that the processor reads ahead of.
-enum class RowWeights { in_panels, in_one_block };
+// of thousands of numbers, of which a block reads some hundred, are no stream that the processor reads ahead of. So
+// many registers, of a layer or of its transpose; more than any has of those that lie in one block, as they do where
+// there are few inputs, whose rows fused_sample-inl.h reads as a whole.
+template <class T>
+std::size_t row_panel(const Kernels<T>& kernels, std::size_t inputs, std::size_t outputs) {
+  constexpr std::size_t kMostBlockBytes = 131072, kFewInputs = 16;
+  const std::size_t registers = (outputs + kernels.lanes - 1) / kernels.lanes;
+  const bool panels = inputs > kFewInputs && (1 + inputs) * registers * kernels.lanes * sizeof(T) > kMostBlockBytes;
+  return panels ? static_cast<std::size_t>(kernels.row_registers[0]) : ~std::size_t(0);
+}
 
-// Whether weights are written, or left zeros for who replaces them anyway: then they are only looked at.
+// Whether weights are written, or left zeros for who replaces them anyway: then they are only looked at, and there are
+// no few_weights.
 enum class PackedNumbers { own, later };
 
 // `before`: of a layer by itself the one whose outputs it multiplies, where that may leave its tanh to it; else null.
 template <class T>
-Packed<T> pack(const Mlp& mlp, CpuTarget target, RowWeights row_weights = RowWeights::in_panels,
-               const PackedLayer<T>* before = nullptr, PackedNumbers numbers = PackedNumbers::own);
+Packed<T> pack(const Mlp& mlp, CpuTarget target, PackedNumbers numbers = PackedNumbers::own,
+               const PackedLayer<T>* before = nullptr);
 
 }  // namespace lockstep::mlp
 

@@ -49,7 +49,7 @@ void place(ReverseNet<T>& net, Places ReverseLayer<T>::*places, bool pad, std::s
 template <class T>
 ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
   ReverseNet<T> net;
-  net.packed = pack<T>(mlp, target, RowWeights::in_one_block, nullptr, PackedNumbers::later);
+  net.packed = pack<T>(mlp, target, PackedNumbers::later);
   net.kernels = &reverse_kernels_for<T>(target);
   const std::size_t lanes = net.packed.kernels->lanes;
   const auto registers = [lanes](std::size_t count) { return (count + lanes - 1) / lanes * lanes; };
@@ -68,6 +68,7 @@ ReverseNet<T> prepare_reverse(const Mlp& mlp, CpuTarget target) {
     layer.linear.activation = ActivationKind::identity;
     layer.back.activation = ActivationKind::identity;
     std::swap(layer.back.inputs, layer.back.outputs);
+    layer.back.row_panel = row_panel(*net.packed.kernels, layer.back.inputs, layer.back.outputs);
     layer.back.tile_weights = nullptr;
     T* const first = net.packed.weights.data();
     layer.tile_weights = first + (forward.tile_weights - first);
@@ -176,19 +177,29 @@ void repack_layer(Packed<T>& net, std::span<const LayerPart<T>> parts, std::vect
 }
 
 namespace {
-// So many numbers in whole registers.
-template <class T>
-std::size_t whole(const ReverseNet<T>& net, std::size_t count) {
+// pack(first, count, to, width) for each panel of a layer's row weights: of outputs first .. first + count, at `to`, in
+// rows of `width`.
+template <class T, class Pack>
+void each_panel(const ReverseNet<T>& net, const PackedLayer<T>& layer, T* to, const Pack& pack) {
   const std::size_t lanes = net.packed.kernels->lanes;
-  return (count + lanes - 1) / lanes * lanes;
+  const Partition panels((layer.outputs + lanes - 1) / lanes, layer.row_panel);
+  std::size_t first = 0;
+  for (std::size_t panel = 0; panel < panels.blocks; ++panel) {
+    const std::size_t width = panels[panel] * lanes;
+    pack(first, std::min(width, layer.outputs - first), to, width);
+    first += width;
+    to += (1 + layer.inputs) * width;
+  }
 }
 // `w` [output][input].
 template <class T>
 void pack_back_rows(const ReverseNet<T>& net, ReverseLayer<T>& layer, const T* w) {
-  const std::size_t inputs = layer.forward.inputs, width = whole(net, inputs);
-  for (std::size_t j = 0; j < layer.forward.outputs; ++j) {
-    std::copy_n(w + j * inputs, inputs, layer.back_row_weights + (1 + j) * width);
-  }
+  const std::size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
+  each_panel(net, layer.back, layer.back_row_weights,
+             [&](std::size_t first, std::size_t count, T* to, std::size_t width) {
+               for (std::size_t j = 0; j < outputs; ++j)
+                 std::copy_n(w + j * inputs + first, count, to + (1 + j) * width);
+             });
 }
 }  // namespace
 
@@ -197,12 +208,15 @@ void repack_samples(ReverseNet<T>& net, const T* parameters) {
   for (ReverseLayer<T>& layer : net.layers) {
     const std::size_t inputs = layer.forward.inputs, outputs = layer.forward.outputs;
     const T* const w = parameters + layer.parameters;
-    const std::size_t width = whole(net, outputs);
-    std::copy_n(w + inputs * outputs, outputs, layer.row_weights);
-    net.kernels->transpose(w, outputs, inputs, layer.row_weights + width, width);
-    for (std::size_t k = 0; layer.narrow() && k < inputs; ++k) {
-      std::copy_n(layer.row_weights + (1 + k) * width, outputs, layer.columns + k * padded<T>(outputs));
-    }
+    each_panel(net, layer.forward, layer.row_weights,
+               [&](std::size_t first, std::size_t count, T* to, std::size_t width) {
+                 std::copy_n(w + inputs * outputs + first, count, to);
+                 net.kernels->transpose(w + first * inputs, count, inputs, to + width, width);
+                 if (!layer.narrow()) return;
+                 for (std::size_t k = 0; k < inputs; ++k) {
+                   std::copy_n(to + (1 + k) * width, count, layer.columns + k * padded<T>(outputs) + first);
+                 }
+               });
     if (!layer.narrow()) pack_back_rows(net, layer, w);
   }
 }
