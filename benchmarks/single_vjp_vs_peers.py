@@ -4,8 +4,10 @@
 Of nets: `model.vjp(x, w)` of one sample and of four, beside `jax.vjp` of the same net, compiled. Of solves: the gradient
 by initial state, parameters and weights of a sum over 101 saved states, t 0..1, of the Lorenz equations, of a 3-100-3 tanh
 net, and of both together: `solution.vjp(w)`, beside `jax.vjp` of the same 100 steps of Tsit5 written as a scan, and of
-diffrax at 1e-6, each compiled. JAX and diffrax solve and go back in one call, as does our vjp. Libraries take turns;
-least of all calls, in us. Nothing is bound to a CPU: a call of JAX takes half the time where its threads have one each.
+diffrax at 1e-6, each compiled. JAX and diffrax solve and go back in one call, as does our vjp. Of an optimiser's loop:
+`solve(net.with_weights(w), ...).vjp(bar)` of one and of eight trajectories of wide nets, 20 steps, beside the same with
+a `Solver` whose weights stay, and JAX's compiled gradient, whose weights are arguments. Libraries take turns; least of
+all calls, in us. Nothing is bound to a CPU: a call of JAX takes half the time where its threads have one each.
 
     PYTHONPATH=build/python build/peers/bin/python benchmarks/single_vjp_vs_peers.py    # jax diffrax
 """
@@ -137,6 +139,49 @@ def solve_calls(name, dtype, steps):
     return calls
 
 
+def steps_in_jax(f, dt, method):
+    """step(carry, parameters) of rk4 or tsit5, and how its carry begins."""
+    def rk4(u, p):
+        a = f(u, p)
+        b = f(u + dt / 2 * a, p)
+        c = f(u + dt / 2 * b, p)
+        return u + dt / 6 * (a + 2 * b + 2 * c + f(u + dt * c, p))
+
+    def tsit5(carry, p):
+        u, k = carry
+        stages = [k]
+        for row in A:
+            u1 = u + dt * sum(a * k for a, k in zip(row, stages))
+            stages.append(f(u1, p))
+        return u1, stages[-1]
+    return (rk4, lambda u, p: u) if method == "rk4" else (tsit5, lambda u, p: (u, f(u, p)))
+
+
+def loop_calls(width, dtype, trajectories, method):
+    """An iteration of an optimiser's: other weights, then the gradient of a sum over the end states by all of them."""
+    sizes, steps = [4, width, width, 4], 20
+    net = lockstep_net(sizes, "tanh")
+    u0 = np.random.default_rng(3).standard_normal((trajectories, 4)).astype(dtype)
+    weights, bar = net.weights, np.ones((trajectories, 1, 4))
+    options = dict(method=method, control="fixed", dt=1 / steps, save_at=[1.0], threads=1,
+                   precision="f32" if dtype == "f4" else "f64")
+    kept = lockstep.Solver(net, u0, (0, 1), **options)
+    calls = {"lockstep": lambda: lockstep.solve(net.with_weights(weights), u0, (0, 1), **options).vjp(bar),
+             "lockstep, kept": lambda: kept(u0).vjp(bar)}
+    if pairing.importable("jax"):
+        import jax
+        f = jax_net("tanh")
+        step, begin = steps_in_jax(f, np.dtype(dtype).type(1 / steps), method)
+
+        def loss(u, layers):
+            end, _ = jax.lax.scan(lambda carry, _: (step(carry, layers), None), begin(u, layers), None, length=steps)
+            return (end if method == "rk4" else end[0]).sum()
+        gradient = jax.jit(jax.grad(loss, argnums=(0, 1)))
+        given = jax.numpy.asarray(u0), jax_layers(sizes, dtype)
+        calls["jax"] = lambda: jax.block_until_ready(gradient(*given))
+    return calls
+
+
 def workloads():
     for name in NETS:
         for dtype in ("f4", "f8"):
@@ -146,6 +191,12 @@ def workloads():
         for dtype in ("f4", "f8"):
             for steps in ("100 steps", "adaptive"):
                 yield f"solve {name}, {steps}, {dtype}", lambda n=name, d=dtype, s=steps: solve_calls(n, d, s)
+    for width in (128, 256, 512):
+        for trajectories in (1, 8):
+            for dtype in ("f4", "f8"):
+                for method in ("rk4", "tsit5"):
+                    yield (f"loop 4-{width}-{width}-4, {trajectories}, {method}, {dtype}",
+                           lambda w=width, n=trajectories, d=dtype, m=method: loop_calls(w, d, n, m))
 
 
 pairing.time_workloads(workloads(), pairing.call_options(__doc__.split("\n")[0]).parse_args())
