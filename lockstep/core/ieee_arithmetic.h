@@ -10,7 +10,7 @@
 #error "Lockstep needs IEEE arithmetic: compile this file without -ffinite-math-only"
 #endif
 // Clang tells of parts of -ffast-math by no macro, and decides where an expression is written: from here to the end of
-// the file.
+// the file. (Clang 14 does not of a minus sign: ScalarLane::neg.)
 #if defined(__clang__) && !defined(__CUDACC__)
 #pragma float_control(precise, on)
 #pragma clang fp contract(off)
