@@ -130,7 +130,8 @@ double first_step(SampleWork<T>& s) {
   d2 = L1::mul(d2, one(over_n));
   const auto& source = *s.tableau.source;
   const float exponent = 1.0f / static_cast<float>(error_power(source.error_order, !source.error3.empty()));
-  const auto h = first_step_size<L1>(one(std::fabs(h0)), d1, d2, one(span), one(s.max_step), exponent);
+  const auto h = first_step_size<L1>(one(std::fabs(h0)), d1, d2, one(span), one(s.max_step), exponent,
+                                     first_step_growth(source.error_order, source.stages));
   return std::copysign(one(L1::max(h, smallest_step<L1>(one(s.t_start), one(s.t_end)))), span);
 }
 

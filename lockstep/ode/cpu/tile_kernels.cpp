@@ -108,7 +108,8 @@ HWY_INLINE void first_steps(TileState<T>& s, const StepSettings<T>& settings) {
     const auto t_end = hn::Load(d, s.t_end + v);
     const auto span = LD::sub(t_end, t);
     const auto h = first_step_size<LD>(LD::abs(hn::Load(d, s.h_try + v)), hn::Load(d, d1 + v), hn::Load(d, d2 + v),
-                                       span, hn::Set(d, settings.max_step), exponent);
+                                       span, hn::Set(d, settings.max_step), exponent,
+                                       first_step_growth(source.error_order, source.stages));
     hn::Store(LD::copysign(LD::max(h, smallest_step<LD>(t, t_end)), span), d, s.h + v);
   }
 }

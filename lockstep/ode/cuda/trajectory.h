@@ -318,7 +318,8 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     d2 = D::mul(d2, D::div(1.0, double(n)));
     const float exponent =
         ScalarLane<float>::div(1.0f, float(scalar::error_power(scheme_.error_order(), scheme_.has_error3())));
-    const double h = scalar::first_step_size<D>(D::abs(h_), trial_d1_, d2, span, rules_.max_step, exponent);
+    const double h = scalar::first_step_size<D>(D::abs(h_), trial_d1_, d2, span, rules_.max_step, exponent,
+                                                scalar::first_step_growth(scheme_.error_order(), scheme_.stages()));
     h_ = D::copysign(D::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
   }
 

@@ -552,7 +552,8 @@ double ReferenceTrajectory<T>::first_step() {
   }
   d2 *= over_n;
   const float exponent = 1.0f / static_cast<float>(scalar::error_power(tableau_.error_order, !tableau_.error3.empty()));
-  const double h = scalar::first_step_size<D>(h0, d1, d2, span, max_step_, exponent);
+  const double h = scalar::first_step_size<D>(h0, d1, d2, span, max_step_, exponent,
+                                              scalar::first_step_growth(tableau_.error_order, tableau_.stages));
   return std::copysign(std::max(h, scalar::smallest_step<D>(t_, t_end_)), span);
 }
 
