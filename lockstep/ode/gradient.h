@@ -24,7 +24,7 @@ namespace lockstep::ode {
 struct SquaredError {
   std::vector<double> targets;  // [trajectory][time][component]; NaN: not observed, which adds nothing
   // [component], or [trajectory][time][component] as targets, whatever finite number where these are NaN; empty: 1.
-  std::vector<double> weights;
+  std::vector<double> weights = {};
   double scale = 1;
   std::vector<double> thresholds = {};  // of errors, > 0, likewise or infinite; empty: infinite
 };

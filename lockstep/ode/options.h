@@ -28,14 +28,14 @@ struct Options {
   StepControl control = StepControl::per_trajectory;
   double rtol = 1e-6;  // local error relative to |u|, and
   double atol = 1e-6;  // absolute, in the state's units; the norm is the RMS over components of err/(atol + rtol |u|)
-  std::vector<double> component_atol;  // [component], in place of atol where components differ in size; or empty
+  std::vector<double> component_atol = {};  // [component], in place of atol where components differ in size; or empty
   double dt = 0;                       // step size with fixed control (required there, > 0)
-  std::optional<double> initial_step;  // > 0; otherwise chosen by Hairer, Norsett & Wanner I, II.4
-  std::optional<double> max_step;      // > 0
+  std::optional<double> initial_step = {};  // > 0; otherwise chosen by Hairer, Norsett & Wanner I, II.4
+  std::optional<double> max_step = {};      // > 0
   // Times at which steps end, in any order: where the right-hand side jumps or bends. The derivative is evaluated anew
   // behind each, and what belongs to the time behind is not read before. Adaptive steps are made to end there; of fixed
   // ones, in any trajectory, a step must.
-  std::vector<double> stops;
+  std::vector<double> stops = {};
   // The same at times that the right-hand side tells (StateFunction::time_knots). Fixed steps pass by those at which
   // none ends.
   bool stop_at_knots = true;
@@ -43,10 +43,10 @@ struct Options {
   Precision precision = Precision::f32;
   // Other than f32 takes f32 states, GPUs alone, and an engine that has the mode.
   MatrixPrecision matrix_precision = MatrixPrecision::f32;
-  DeviceChoice device;                            // automatic: by predicted times; the bits do not depend on it
+  DeviceChoice device = {};                       // automatic: by predicted times; the bits do not depend on it
   EngineChoice engine = EngineChoice::automatic;  // on a GPU; other than automatic takes one
   int threads = 0;                                // 0: every thread this process may use
-  std::optional<CpuTarget> cpu_target;            // otherwise the best of this machine; the bits do not depend on it
+  std::optional<CpuTarget> cpu_target = {};       // otherwise the best of this machine; the bits do not depend on it
 
   double atol_of(std::size_t component) const { return component_atol.empty() ? atol : component_atol[component]; }
   // Throws Error (invalid_argument, or unsupported for a target this machine lacks).

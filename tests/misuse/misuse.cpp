@@ -4,6 +4,7 @@
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/net_plan.h"
 #include "lockstep/ode/function.h"
+#include "lockstep/ode/gradient.h"
 
 using namespace lockstep;
 
@@ -13,7 +14,9 @@ int main() {
   const auto zero = ode::event_function<2>("zero", [](auto, const auto& u, const auto&) { return u[0]; });
   const MatrixView<float> written;
   const MatrixView<const float> read = written;
-  return static_cast<int>(nothing->outputs() + zero->outputs() + read.rows);
+  const ode::Options options{.rtol = 1e-8, .precision = Precision::f64, .threads = 1};
+  const ode::SquaredError loss{.targets = {1, 2}};
+  return static_cast<int>(nothing->outputs() + zero->outputs() + read.rows + loss.targets.size()) + options.threads;
 #elif CASE == 1
   nn::compile<int>(nn::load("net.safetensors"));
 #elif CASE == 2
