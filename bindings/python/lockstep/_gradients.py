@@ -31,6 +31,9 @@ class Gradients(NamedTuple):
     parameters: NDArray[np.float64]  #: [trajectory, parameter]; [parameter], summed, where all trajectories share them
     weights: NDArray[np.float64]  #: [weight], of the net as ``Model.weights`` has them
 
+    def __repr__(self) -> str:
+        return _shapes(self)
+
 
 class Sensitivities(NamedTuple):
     """What ``Solution.sensitivities`` returns, float64; NaN where a trajectory ended before."""
@@ -41,6 +44,15 @@ class Sensitivities(NamedTuple):
     end_state_by_parameter: NDArray[np.float64]  #: [trajectory, component, parameter]
     end_time_by_u0: NDArray[np.float64]  #: [trajectory, component of u0]: of the time at which an event struck, else 0
     end_time_by_parameter: NDArray[np.float64]  #: [trajectory, parameter]
+
+    def __repr__(self) -> str:
+        return _shapes(self)
+
+
+def _shapes(derivatives: Gradients | Sensitivities) -> str:
+    """What there is, without its numbers, which are many: "<lockstep.Gradients: u0 [6, 3], weights [703]>"."""
+    fields = (f"{name} {list(array.shape)}" for name, array in derivatives._asdict().items() if array.size)
+    return f"<lockstep.{type(derivatives).__name__}: {', '.join(fields)}>"
 
 
 def vjp(solution: Any, state: Any, end_state: Any, end_time: Any) -> Gradients:

@@ -190,6 +190,7 @@ def test_equations_are_called_so(oscillator):
     solution = lockstep.solve(oscillator, [1, 0], (0, 1))
     assert solution.attributes["title"] == "Equations of x, v"
     assert repr(solution).startswith("<lockstep.Solution Equations of x, v: state[")
+    assert repr(solution.vjp(np.ones_like(solution.state))).startswith("<lockstep.Gradients: u0 [")
     named = lockstep.equations(EQUATIONS, parameters={"k": 1}, name="spring")
     assert lockstep.solve(named, [1, 0], (0, 1)).attributes["title"] == "spring, equations of x, v"
     assert lockstep.solve(lockstep.mlp([np.eye(1)]), [1], (0, 1)).attributes["title"] == "Net net"
