@@ -317,6 +317,29 @@ TEST(RepeatedStops, too_many_are_refused) {
   EXPECT_EQ(refusal(1e-2, 10, Precision::f64), "no error");
 }
 
+// A rate of 1 for 2 of every 5 of time, at Unix times: by the time, and by that since a lag. Doubles lie 2.4e-7 apart.
+TEST(RepeatedStops, a_short_span_far_from_time_0_lists_its_own) {
+  for (const bool with_lag : {false, true}) {
+    Builder b(2);
+    const std::size_t since = with_lag ? b.binary(BinaryKind::subtract, b.t, b.parameter(0)) : b.t;
+    const std::size_t on = b.below(b.binary(BinaryKind::modulo, since, b.parameter(1)), 2);
+    Problem problem;
+    problem.rhs = b.made(b.add(graph::Select{}, {on, b.number(1), b.number(0)}));
+    problem.initial_states = {0, 0};
+    problem.parameters = {1.7e9, 5, 1.7e9, 5};
+    problem.start_times = {1.7e9};
+    problem.end_times = {1.7e9 + 100};
+    const Options options = tight();
+    const detail::Stops stops(problem, options);
+    EXPECT_LE(stops.most(1), 45) << with_lag;  // 41, and what lies within a rounding of its ends
+    const Solution solution = solve(problem, options);
+    EXPECT_NEAR(solution.end_state(1, 0), 40, 41 * 0x1p-22) << with_lag;
+    EXPECT_LE(solution.record(1).rejected, 1) << with_lag;
+    EXPECT_THAT(message_of([&] { solve(problem, tight(Precision::f32)); }), HasSubstr("take precision f64"));
+    EXPECT_THAT(message_of([&] { solve(problem, tight(Precision::f32)); }), HasSubstr("jumps every 5 of time at"));
+  }
+}
+
 // Of random functions that are lines piece by piece all pieces are found: between neighbouring times three numbers lie
 // on one line. Numbers that lead to a whole one only by rounding are rare enough among those with such odd factors.
 TEST(RepeatedStops, functions_of_lines_are_lines_between_them) {

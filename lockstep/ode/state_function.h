@@ -77,8 +77,8 @@ class StateFunction {
 
   // Times at which it bends or jumps, in any order, where it knows of them: knots of tables of the time, the hours of
   // t % 24. Adaptive steps end there. Of a trajectory with these parameters; with none, those that no parameter moves.
-  // At least those within the span; of an infinite one, of those that repeat one for all. Where some repeat those, too,
-  // that lie a little way beyond the span, so that a longer span makes no difference to a trajectory of a shorter one.
+  // At least those within the span; of an infinite one, of those that repeat one for all. Where some repeat a solve
+  // asks for a little more than its span, so that a longer one makes no difference to a trajectory of a shorter one.
   virtual std::vector<TimeKnot> time_knots(const TimeSpan& /*span*/, std::span<const double> /*parameters*/) const {
     return {};
   }

@@ -127,10 +127,9 @@ TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous
   return walk;
 }
 
-// Beyond the span as far as a knot there could matter. The sides of a stop are 2^-20 of the numbers that lead to it
-// away in float32, or 1e-9 of a fixed step, and stops between whose sides others lie are joined (Stops).
+// Pieces that the span cuts short may be too narrow to tell on which side of a bend they are: they lie beyond it.
 TimeSpan with_margin(const TimeSpan& span, double magnitude) {
-  const double margin = 0x1p-10 * size_of(span, magnitude);
+  const double margin = 0x1p-40 * size_of(span, magnitude);
   return {span.first - margin, span.last + margin};
 }
 
@@ -164,11 +163,9 @@ std::vector<TimeKnot> time_knots(const graph::Graph& graph, const GraphPieces& p
   const KnotBounds bounds = bounds_of(knots, repeats);
   if (repeats) return knots_of(with_margin(span, bounds.magnitude));
   if (!known.many) return knots;
-  // Pieces that the span cuts short may be too narrow to tell on which side of a bend they are: they lie beyond it. By
-  // such numbers even those of an infinite span may be.
-  const double margin = 0x1p-40 * size_of(span, bounds.magnitude);
+  // By such numbers even pieces of an infinite span may be too narrow.
   const bool is_told = bounds.magnitude < 0x1p40;
-  knots = knots_of(is_told ? TimeSpan{span.first - margin, span.last + margin} : kEver);
+  knots = knots_of(is_told ? with_margin(span, bounds.magnitude) : kEver);
   std::erase_if(knots, [&](const TimeKnot& knot) { return knot.time < span.first || knot.time > span.last; });
   return knots;
 }

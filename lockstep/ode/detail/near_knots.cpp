@@ -46,6 +46,13 @@ TimeSpan rounded_span(const TimeSpan& span, double magnitude, const StopSides& s
   return {span.first - beyond, span.last + beyond};
 }
 
+// Stops between whose sides others lie are joined, from the first one on (Stops): a thousand of them on end are not
+// met.
+TimeSpan span_of_repeated(const TimeSpan& span, double magnitude, const StopSides& sides, Precision precision) {
+  const double beside = 0x1p10 * sides.of({size_of(span, 0), true, magnitude}, precision);
+  return {span.first - beside, span.last + beside};
+}
+
 std::vector<TimeKnot> near_knots(const TimeSpan& rounded, const KnotBounds& bounds, std::vector<OtherStop> others,
                                  const StopSides& sides, Precision precision,
                                  const std::function<std::vector<TimeKnot>(const TimeSpan&)>& ask) {

@@ -18,6 +18,9 @@ struct OtherStop {
 // The span and what roundings make of it: a stop whose sides lie beyond it is of no account.
 TimeSpan rounded_span(const TimeSpan& span, double magnitude, const StopSides& sides, Precision precision);
 
+// The span and as much beside it as knots that repeat are joined across with some of the span.
+TimeSpan span_of_repeated(const TimeSpan& span, double magnitude, const StopSides& sides, Precision precision);
+
 // Stops made of these, and of the others, are within the rounded span those made of all there are. `ask` tells the
 // knots of a span, `bounds` what holds for all.
 std::vector<TimeKnot> near_knots(const TimeSpan& rounded, const KnotBounds& bounds, std::vector<OtherStop> others,

@@ -57,6 +57,13 @@ std::vector<TimeKnot> knots_of(const StateFunction& rhs, std::span<const std::sp
   return knots;
 }
 
+// What holds for the knots of all these.
+KnotBounds bounds_of(const StateFunction& rhs, std::span<const std::span<const double>> parameters) {
+  KnotBounds bounds;
+  for (const std::span<const double> each : parameters) bounds = bounds_of_both(bounds, knot_bounds(rhs, each));
+  return bounds;
+}
+
 }  // namespace
 
 Stops::Stops(const Problem& problem, const Options& options)
@@ -131,19 +138,34 @@ void Stops::add(const Problem& problem, const Options& options, const Added& add
   // Spans that lie on a device are not told.
   const bool are_told = !problem.end_times.empty() && added.span.first <= added.span.last;
   if (problem.rhs->has_many_knots() && are_told) return add_near(problem, options, added);
+  if (problem.rhs->repeats_knots() && !problem.rhs->has_many_knots()) {
+    return add_knots(problem, options,
+                     repeated_knots(problem, options, added, bounds_of(*problem.rhs, added.parameters)), added);
+  }
   const TimeSpan span = problem.rhs->has_many_knots() ? kEver : added.span;
   add_knots(problem, options, knots_of(*problem.rhs, added.parameters, false, span), added);
 }
 
+std::vector<TimeKnot> Stops::repeated_knots(const Problem& problem, const Options& options, const Added& added,
+                                            const KnotBounds& bounds) const {
+  const auto ask = [&](const TimeSpan& span) { return knots_of(*problem.rhs, added.parameters, bounds.repeats, span); };
+  const TimeSpan wide = span_of_repeated(added.span, bounds.magnitude, sides_, options.precision);
+  // Far from time 0 float32 tells so little apart that those beside a short span may be too many to list: the reason is
+  // that they are too close, and so are those within it.
+  if (wide.last - wide.first > 8 * (added.span.last - added.span.first)) {
+    for (const TimeKnot& knot : ask(added.span)) require_apart(knot, options.precision, problem);
+  }
+  return ask(wide);
+}
+
 void Stops::add_near(const Problem& problem, const Options& options, const Added& added) {
   const StateFunction& rhs = *problem.rhs;
-  KnotBounds bounds;
-  for (const std::span<const double> each : added.parameters) bounds = bounds_of_both(bounds, rhs.knot_bounds(each));
+  const KnotBounds bounds = bounds_of(rhs, added.parameters);
   const std::size_t first = time_.size();
   const TimeSpan rounded = rounded_span(added.span, bounds.magnitude, sides_, options.precision);
   const auto ask = [&](const TimeSpan& span) { return knots_of(rhs, added.parameters, bounds.repeats, span); };
   if (bounds.repeats) {
-    add_knots(problem, options, ask(added.span), added);
+    add_knots(problem, options, repeated_knots(problem, options, added, bounds), added);
   } else {
     std::vector<OtherStop> others;
     for (const double stop : options.stops) others.push_back({stop, sides_.of({stop, true, 0}, options.precision)});

@@ -56,6 +56,8 @@ class Stops {
   };
   void add(const Problem& problem, const Options& options, const Added& added);
   void add_near(const Problem& problem, const Options& options, const Added& added);  // where there are many
+  std::vector<TimeKnot> repeated_knots(const Problem& problem, const Options& options, const Added& added,
+                                       const KnotBounds& bounds) const;
   void add_knots(const Problem& problem, const Options& options, const std::vector<TimeKnot>& knots,
                  const Added& added);
   // Those from `first` on, but for changes of states.
