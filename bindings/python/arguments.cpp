@@ -101,7 +101,8 @@ bool any_happens(const ode::Problem& problem) {
 
 void take_impulses(const Given& given, cli::ProblemSetup& setup) {
   ode::Problem& problem = setup.problem;
-  ode::Impulses read = read_impulses(given.values, given.names, setup.component_names, problem.trajectories());
+  ode::Impulses read =
+      read_impulses(given.values, given.names, setup.component_names, problem.trajectories(), problem.start_times);
   setup.impulses = cli::text_of_impulses(read, setup.component_names);
   problem.impulses = std::move(read.impulses);
   problem.first_impulse = std::move(read.first);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lockstep/cli/ensemble_impulses.h"
 #include "lockstep/cli/refuse.h"
 #include "lockstep/cli/text.h"
 
@@ -35,7 +36,8 @@ void require_below(const char* field, double found, std::size_t count, const cha
 }  // namespace
 
 ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
-                            const std::vector<std::string>& components, std::size_t trajectories) {
+                            const std::vector<std::string>& components, std::size_t trajectories,
+                            std::span<const double> starts) {
   const std::vector<std::size_t> places = places_of(names, components);
   const std::size_t count = rows.size() / kWidth;
   std::vector<ode::Impulse> all;
@@ -51,7 +53,7 @@ ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std:
     differ = differ || row[4] >= 0;
   }
   if (!differ) {
-    std::ranges::stable_sort(all, {}, &ode::Impulse::time);
+    cli::order_impulses(all, starts.size() == 1 ? starts[0] : 0);
     return {std::move(all), {}};
   }
   const auto for_each = [&](const auto& take) {
@@ -69,10 +71,8 @@ ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std:
   ode::Impulses given{std::vector<ode::Impulse>(first.back()), first};
   for_each([&](std::size_t trajectory, std::size_t i) { given.impulses[first[trajectory]++] = all[i]; });
   for (std::size_t i = 0; i < trajectories; ++i) {
-    const auto begin = static_cast<std::ptrdiff_t>(given.first[i]),
-               end = static_cast<std::ptrdiff_t>(given.first[i + 1]);
-    std::stable_sort(given.impulses.begin() + begin, given.impulses.begin() + end,
-                     [](const ode::Impulse& a, const ode::Impulse& b) { return a.time < b.time; });
+    const std::size_t begin = given.first[i], own = given.first[i + 1] - begin;
+    cli::order_impulses(std::span(given.impulses).subspan(begin, own), starts[starts.size() == 1 ? 0 : i]);
   }
   return given;
 }

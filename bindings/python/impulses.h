@@ -11,9 +11,11 @@
 namespace lockstep::python {
 
 // `rows` [impulse][time, component, change, factor, trajectory]: a component below 0 is `names[-1 - component]`, and
-// trajectory -1 all of them, whose impulses each has where others have some of their own. By time, those of one
-// time as they stand. Throws Error for components and trajectories that there are not.
+// trajectory -1 all of them, whose impulses each has where others have some of their own. Ordered by
+// cli::order_impulses(); `starts`: of spans, one for all or [trajectory]. Throws Error for components and trajectories
+// that there are not.
 ode::Impulses read_impulses(std::span<const double> rows, const std::vector<std::string>& names,
-                            const std::vector<std::string>& components, std::size_t trajectories);
+                            const std::vector<std::string>& components, std::size_t trajectories,
+                            std::span<const double> starts);
 
 }  // namespace lockstep::python

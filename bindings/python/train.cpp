@@ -244,8 +244,12 @@ cli::TrajectoryTable trajectory_table(const cli::TrainingFile& file, const std::
   if (known) table.known = values_of(*known);
   if (!impulses) return table;
   const auto& [rows, names] = *impulses;
+  std::vector<double> starts;
+  for (std::size_t i = 0, first = 0; i < table.trajectories(); first += table.lengths[i++]) {
+    starts.push_back(table.lengths[i] > 0 ? table.times[first] : 0);
+  }
   const ode::Impulses given =
-      read_impulses({rows.data(), rows.size()}, names, table.component_names, table.trajectories());
+      read_impulses({rows.data(), rows.size()}, names, table.component_names, table.trajectories(), starts);
   for (std::size_t i = 0; i < table.trajectories(); ++i) {
     const std::span<const ode::Impulse> of = given.of(i);
     table.impulses.emplace_back(of.begin(), of.end());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,9 @@ namespace lockstep::cli {
 namespace {
 
 constexpr double kMostImpulses = 1e7;  // of a trajectory, by every
+
+// How far start + (end - start) k / n, start + k interval and the number itself may lie apart.
+double roundings_at(double time, double start) { return 0x1p-52 * (4 * std::abs(time) + 3 * std::abs(start)); }
 
 // One table of [[impulses]] with its numbers at hand.
 struct Source {
@@ -199,10 +203,9 @@ class Maker {
                      std::ranges::any_of(sources_, [&](const Source& source) { return is_own(source); });
     if (own) made.first.push_back(0);
     for (std::size_t i = 0; i < (own ? ensemble_.trajectories : 1); ++i) {
-      const auto begin = static_cast<std::ptrdiff_t>(made.impulses.size());
+      const std::size_t begin = made.impulses.size();
       for (const Source& source : sources_) add(source, i, made.impulses);
-      std::stable_sort(made.impulses.begin() + begin, made.impulses.end(),
-                       [](const ode::Impulse& a, const ode::Impulse& b) { return a.time < b.time; });
+      order_impulses(std::span(made.impulses).subspan(begin), own || ensemble_.starts.size() == 1 ? start(i) : 0);
       if (own) made.first.push_back(made.impulses.size());
     }
     return made;
@@ -351,10 +354,27 @@ std::size_t component_of(const std::variant<std::string, std::size_t>& component
   return index;
 }
 
+void order_impulses(std::span<ode::Impulse> impulses, double start) {
+  std::vector<std::size_t> order(impulses.size());  // each one's place as they stand, by time
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return impulses[i].time; });
+  std::vector<ode::Impulse> ordered;
+  ordered.reserve(impulses.size());
+  for (auto begin = order.begin(), end = begin; begin != order.end(); begin = end) {
+    const double first = impulses[*begin].time, apart = roundings_at(first, start);
+    end = std::find_if(begin, order.end(), [&](std::size_t i) { return impulses[i].time - first > apart; });
+    std::sort(begin, end);
+    for (auto at = begin; at != end; ++at) {
+      ordered.push_back(impulses[*at]);
+      ordered.back().time = impulses[*begin].time;
+    }
+  }
+  std::ranges::copy(ordered, impulses.begin());
+}
+
 void meet_times(std::span<ode::Impulse> impulses, std::span<const double> times, double start) {
   for (ode::Impulse& impulse : impulses) {
-    // How far start + (end - start) k / n, start + k interval and the number itself may lie apart.
-    const double apart = 0x1p-52 * (4 * std::abs(impulse.time) + 3 * std::abs(start));
+    const double apart = roundings_at(impulse.time, start);
     const auto behind = std::ranges::lower_bound(times, impulse.time);
     if (behind != times.end() && *behind - impulse.time <= apart) {
       impulse.time = *behind;

@@ -27,11 +27,15 @@ struct ImpulsedEnsemble {
   std::string times_of = "time.span";
 };
 
-// By time, those of one time as they stand in the file. Adds notes where some lie outside the spans. Throws Error:
+// Ordered by order_impulses(), as they stand in the file. Adds notes where some lie outside the spans. Throws Error:
 // (file) for a file that cannot be read, (invalid_argument) naming file, line and key for everything else, such as a
 // table none of whose impulses lies in a span.
 ode::Impulses make_impulses(const std::vector<ImpulsesSection>& sections, const ImpulsedEnsemble& ensemble,
                             std::vector<std::string>& notes);
+
+// By time, those of one time as they stand. Those that roundings alone keep apart, 0.3 and 3 x 0.1, are of one time: of
+// that of the first among them as they stand. `start`: of the span, or 0 where trajectories have spans of their own.
+void order_impulses(std::span<ode::Impulse> impulses, double start);
 
 // What people take for one time, 0.3 and 3 x 0.1, is one: impulses that roundings alone keep from one of the ascending
 // `times` are at it, so that these do not decide whether the state there is that before or behind them. `start`: of the

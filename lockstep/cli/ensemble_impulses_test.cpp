@@ -72,6 +72,34 @@ TEST_F(ImpulsesOfAFile, are_by_time_and_else_as_they_stand) {
   EXPECT_THAT(setup.notes, IsEmpty());
 }
 
+// 3 * 0.1 is 0.30000000000000004: of one time, that which stands first, and in the file's order.
+TEST_F(ImpulsesOfAFile, of_one_time_but_for_roundings_are_as_they_stand) {
+  const std::string doses = "[[impulses]]\ncomponent = 0\nchange = 1\nevery = 0.1\nfrom = 0.1\nuntil = 0.35\n";
+  const std::string halves = "[[impulses]]\ncomponent = 0\nfactor = 0.5\ntimes = [0.1, 0.2, 0.3]\n";
+  const double thrice = 0.1 + 2 * 0.1;
+  ASSERT_NE(thrice, 0.3);
+  EXPECT_THAT(numbers(set_up(doses + halves).problem, 0),
+              ElementsAre(Row{0.1, 0, 1, 1}, Row{0.1, 0, 0, 0.5}, Row{0.2, 0, 1, 1}, Row{0.2, 0, 0, 0.5},
+                          Row{thrice, 0, 1, 1}, Row{thrice, 0, 0, 0.5}));
+  EXPECT_THAT(numbers(set_up(halves + doses).problem, 0),
+              ElementsAre(Row{0.1, 0, 0, 0.5}, Row{0.1, 0, 1, 1}, Row{0.2, 0, 0, 0.5}, Row{0.2, 0, 1, 1},
+                          Row{0.3, 0, 0, 0.5}, Row{0.3, 0, 1, 1}));
+  // Others stay by time.
+  const std::string late = "[[impulses]]\ncomponent = 0\nchange = 1\ntimes = [0.300000000001, 0.3]\n";
+  EXPECT_THAT(times(set_up(late).problem, 0), ElementsAre(0.3, 0.300000000001));
+  // Of spans of their own, which begin far from it, too.
+  const ode::Problem own = set_up(
+                               "[[impulses]]\ncomponent = 0\nchange = [1, 2, 3]\nevery = 0.1\n"
+                               "[[impulses]]\ncomponent = 0\nfactor = 0.5\ntimes = 0.3\n",
+                               "trajectories = 3\n", "span = [[0, 0.35], [-1000, 0.35], [0.1, 0.35]]\n")
+                               .problem;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto of = own.impulses_of(i);
+    EXPECT_EQ(of[of.size() - 2].time, of.back().time) << i;
+    EXPECT_EQ(of.back().factor, 0.5) << i;
+  }
+}
+
 TEST_F(ImpulsesOfAFile, come_again_and_again_within_the_span) {
   const std::string table = "[[impulses]]\ncomponent = 0\nchange = 1\n";
   const auto shared = [&](const std::string& keys) { return times(set_up(table + keys).problem, 0); };
