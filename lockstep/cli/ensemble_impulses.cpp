@@ -400,8 +400,11 @@ void meet_save_points(ode::Problem& problem) {
 }
 
 std::vector<double> repeated_times(double start, double end, double interval, double most, const std::string& where) {
-  constexpr double kSlack = 1e-9;  // of an interval: 0.1 fits ten times into 1 although rounding says 9.99..
-  const double intervals = std::floor(std::abs(end - start) / interval + kSlack);
+  // Of an interval: 0.1 fits ten times into 1 although rounding says 9.99.., and thrice into 1.7e9 to 1700000000.3, an
+  // end that is rounded itself. Times ascend nevertheless.
+  const double of_ends = 0x1p-52 * std::max(std::abs(start), std::abs(end)) / interval;
+  const double slack = std::max(1e-9, std::min(of_ends, 0.25));
+  const double intervals = std::floor(std::abs(end - start) / interval + slack);
   if (!(intervals <= most)) {
     refuse(where, number_text(interval) + ", which makes " + rounded_text(intervals, 3) + " times",
            "at most " + rounded_text(most, 3) + " times", "make it longer");
@@ -411,7 +414,7 @@ std::vector<double> repeated_times(double start, double end, double interval, do
   for (std::size_t i = 0; i < times.size(); ++i) {
     times[i] = start + sign * interval * static_cast<double>(i);
   }
-  if (std::abs(times.back() - end) <= kSlack * interval) times.back() = end;
+  if (sign * (end - times.back()) <= slack * interval) times.back() = end;
   return times;
 }
 

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lockstep/cli/problem_file.h"
@@ -107,6 +110,11 @@ TEST_F(ImpulsesOfAFile, come_again_and_again_within_the_span) {
   EXPECT_THAT(shared("every = 3\nfrom = 1\n"), ElementsAre(1, 4, 7));
   EXPECT_THAT(shared("every = 3\nfrom = 1\nuntil = 7\n"), ElementsAre(1, 4, 7));
   EXPECT_THAT(shared("every = 0.1\nuntil = 0.3\n"), ElementsAre(0, 0.1, 0.2, 0.3));  // 0.30000000000000004 is until
+  // Far from 0, too, where float64 rounds the end: 1.7e9 + 3 * 0.1 is 1700000000.3.
+  const auto at = [&](const std::string& span) {
+    return times(set_up(table + "every = 0.1\n", "trajectories = 3\n", span).problem, 0).size();
+  };
+  EXPECT_EQ(at("span = [1700000000, 1700000000.3]\n"), 3u);  // the end without until is none
   // Of spans of their own trajectories have their own.
   const ode::Problem own =
       set_up(table + "every = 2\n", "trajectories = 3\n", "span = [[0, 5], [1, 3], [2, 4.5]]\n").problem;
@@ -131,6 +139,32 @@ TEST_F(ImpulsesOfAFile, are_at_the_save_points_that_roundings_keep_apart) {
   EXPECT_THAT(
       times(set_up(doses + "times = [0.3000000001]\n", "trajectories = 3\n", "span = [0, 1]\nsave = 11\n").problem, 0),
       ElementsAre(0.3000000001));
+}
+
+TEST(RepeatedTimes, meet_an_end_that_roundings_alone_keep_from_them) {
+  const auto of = [](double start, double end, double interval) {
+    return repeated_times(start, end, interval, 1e6, "");
+  };
+  ASSERT_EQ(1.7e9 + 3 * 0.1, 1700000000.3);
+  for (const auto& [start, end, interval, count] : std::vector<std::tuple<double, double, double, std::size_t>>{
+           {1.7e9, 1700000000.3, 0.1, 4},
+           {1700000000.3, 1.7e9, 0.1, 4},
+           {1700000000.5, 1700000010.1, 1.2, 9},
+           {1699920000.2, 1699920600.2, 0.6, 1001},
+           {-1.7e9, -1.7e9 + 0.3, 0.1, 4},
+           {0, 1, 0.1, 11},
+           // Short of it by more than roundings they end before it.
+           {1.7e9, 1700000000.2999, 0.1, 3},
+           {0, 0.999999, 0.1, 10},
+           {0, 1.05, 0.1, 11}}) {
+    const std::vector<double> times = of(start, end, interval);
+    EXPECT_EQ(times.size(), count) << start << " to " << end;
+    const double last = start + (end < start ? -1 : 1) * interval * static_cast<double>(count - 1);
+    EXPECT_EQ(times.back(), std::abs(last - end) < 1e-6 ? end : last) << start << " to " << end;
+  }
+  // Intervals of a few units in the last place: times ascend to the end and not beyond it.
+  const std::vector<double> close = of(1.7e9, 1.7e9 + 1e-4, 1e-6);
+  EXPECT_TRUE(std::ranges::is_sorted(close) && close.back() <= 1.7e9 + 1e-4);
 }
 
 TEST_F(ImpulsesOfAFile, changes_and_factors_may_be_each_trajectorys_own) {
