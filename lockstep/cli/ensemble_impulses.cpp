@@ -32,6 +32,7 @@ struct Source {
   std::optional<EnsembleMatrix> factor;
   std::optional<RepeatedTimes> every;  // the one impulse comes again and again
   std::string where;
+  bool left_out = false;  // some, of trajectories beyond those that are taken
 };
 
 class Reader {
@@ -113,7 +114,9 @@ class Reader {
     }
     std::vector<std::vector<ode::Impulse>> of(ensemble_.trajectories);
     for (std::size_t row = 0; row < table_.rows; ++row) {
-      for (const std::size_t trajectory : trajectories_of(row, whose)) of[trajectory].push_back(impulse_of(row));
+      const std::vector<std::size_t> trajectories = trajectories_of(row, whose);
+      for (const std::size_t trajectory : trajectories) of[trajectory].push_back(impulse_of(row));
+      source.left_out = source.left_out || trajectories.empty();
     }
     source.first.push_back(0);
     for (const std::vector<ode::Impulse>& own : of) {
@@ -122,7 +125,7 @@ class Reader {
     }
   }
 
-  // By its number, or all that bear the label.
+  // By its number, or all that bear the label; none for one that is left out.
   std::vector<std::size_t> trajectories_of(std::size_t row, const std::string& column) {
     const std::size_t at = table_.index(section_.where, column);
     const double number = table_(row, at);
@@ -138,8 +141,10 @@ class Reader {
       refuse(place(row, column), label.empty() ? "an empty field" : '"' + label + '"',
              "a trajectory of the data: " + list_text(known), did_you_mean(label, known));
     }
-    if (number >= 0 && number < static_cast<double>(ensemble_.trajectories) && number == std::floor(number))
-      return {static_cast<std::size_t>(number)};
+    if (number >= 0 && number == std::floor(number)) {
+      if (number < static_cast<double>(ensemble_.trajectories)) return {static_cast<std::size_t>(number)};
+      if (ensemble_.takes_the_first && std::isfinite(number)) return {};
+    }
     const std::string text = table_.text(row, at);
     refuse(place(row, column),
            text.empty() ? std::isnan(number) ? "an empty field" : number_text(number) : '"' + text + '"',
@@ -229,7 +234,8 @@ class Maker {
           if (outside++ == 0) example = impulse.time;
         }
       }
-      if (outside == all) {
+      // The first few of an ensemble may have none.
+      if (outside == all && !source.left_out) {
         refuse(source.where,
                all == 0 ? "no time within a span" : "t = " + number_text(example) + ", and none within a span",
                "times within spans, " + spans, "give times in the unit of " + ensemble_.times_of);

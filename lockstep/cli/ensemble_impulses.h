@@ -18,6 +18,7 @@ struct ImpulsedEnsemble {
   std::span<const std::string> components;  // names
   std::size_t trajectories = 1;
   bool says_trajectories = false;        // somebody else than lists of [[impulses]] says how many
+  bool takes_the_first = false;          // of more: impulses of those beyond are left out
   std::span<const double> starts, ends;  // one for all, or of each trajectory
   RandomStream random;                   // the streams from this one on are theirs
   // Of data: what else the columns of a CSV may be called, what tells trajectories apart there (else their numbers

@@ -211,6 +211,32 @@ TEST_F(ImpulsesOfAFile, rows_of_a_csv_are_of_all_or_of_one_trajectory) {
   EXPECT_EQ(own.impulses, "1 to 3 changes of each trajectory's own, of x, y, at t = 1 to 5");
 }
 
+TEST_F(ImpulsesOfAFile, of_the_first_trajectories_alone_those_of_others_are_left_out) {
+  write("doses.csv", "trajectory,time,component,change\n0,1,x,1\n2,2,x,2\n2000,3,x,3\n");
+  const auto of_the_first = [&](std::size_t trajectories, const std::string& row = "") {
+    if (!row.empty()) write("doses.csv", "trajectory,time,component,change\n" + row);
+    ProblemFile file = parse_problem_file(
+        "[rhs]\nsystem = \"lorenz\"\n[ensemble]\ntrajectories = 3000\n[time]\nspan = [0, 10]\n"
+        "[[impulses]]\nfile = \"doses.csv\"\n",
+        folder_ / "p.toml");
+    ProblemOverrides overrides;
+    overrides.trajectories = trajectories;
+    apply(overrides, file);
+    return cli::set_up(file);
+  };
+  const ProblemSetup three = of_the_first(3);
+  EXPECT_THAT(numbers(three.problem, 0), ElementsAre(Row{1, 0, 1, 1}));
+  EXPECT_THAT(times(three.problem, 1), IsEmpty());
+  EXPECT_THAT(numbers(three.problem, 2), ElementsAre(Row{2, 0, 2, 1}));
+  EXPECT_THAT(times(of_the_first(1).problem, 0), ElementsAre(1));
+  EXPECT_THAT(times(of_the_first(2001).problem, 2000), ElementsAre(3));
+  EXPECT_TRUE(of_the_first(3, "2000,3,x,3\n").problem.impulses.empty());
+  EXPECT_THAT(message_of([&] { of_the_first(3, "0.5,3,x,3\n"); }), HasSubstr("a trajectory's number, from 0 to 2"));
+  EXPECT_THAT(message_of([&] { of_the_first(3, "-1,3,x,3\n"); }), HasSubstr("a trajectory's number, from 0 to 2"));
+  // A file's own number is no choice of its first.
+  EXPECT_THAT(refused("[[impulses]]\nfile = \"doses.csv\"\n"), HasSubstr("a trajectory's number, from 0 to 2"));
+}
+
 TEST_F(ImpulsesOfAFile, a_csv_that_does_not_fit_is_told_line_and_column) {
   EXPECT_THAT(refused_csv("time,component,chnge\n5,z,1\n"),
               HasSubstr("p.toml:9: impulses[0].file: found column \"chnge\" in "));

@@ -372,7 +372,10 @@ void apply(const ProblemOverrides& overrides, ProblemFile& file) {
   if (overrides.output) file.output.file = {*overrides.output, "--output"};
   if (overrides.overwrite) file.output.overwrite = true;
   if (overrides.guard) file.rhs.guard = {guard_action(*overrides.guard, "--guard"), "--guard"};
-  if (overrides.trajectories) file.ensemble.trajectories = {*overrides.trajectories, "--trajectories"};
+  if (overrides.trajectories) {
+    file.ensemble.trajectories = {*overrides.trajectories, "--trajectories"};
+    file.ensemble.takes_the_first = true;
+  }
   if (overrides.seed) file.ensemble.seed = *overrides.seed;
   set(options.method, overrides.method, "options.method", "--method");
   set(options.threads, overrides.threads, "options.threads", "--threads");

@@ -55,6 +55,7 @@ struct RightHandSide {
 
 struct Ensemble {
   std::optional<Given<std::size_t>> trajectories;
+  bool takes_the_first = false;  // --trajectories: of what is listed the first so many count
   std::uint64_t seed = 1;
   std::optional<EnsembleValues> initial_state;
   std::optional<EnsembleValues> parameters;

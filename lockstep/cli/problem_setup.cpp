@@ -319,6 +319,7 @@ void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRh
   problem.impulses = std::move(impulses.impulses);
   problem.first_impulse = std::move(impulses.first);
 }
+       .takes_the_first = file.ensemble.takes_the_first,
 
 // Those of the net's file, and over them those of the problem file.
 std::vector<std::string> units_of(const ProblemFile& file, const NamedRhs& rhs) {
