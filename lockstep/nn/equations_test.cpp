@@ -379,6 +379,27 @@ std::string net_error(const std::string& text) {
   return "no error";
 }
 
+TEST(Equations, tell_letters_apart_that_look_the_same) {
+  const auto message = [](const std::string& parameter, const std::string& text) {
+    Equations system;
+    system.parameters = {{parameter, 2.0}};
+    system.equations = {{"x", text, ""}};
+    try {
+      equations(system);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto found = [](const std::string& text, const char* part) { return text.find(part) != text.npos; };
+  const std::string micro = "k_\u00b5", mu = "k_\u03bc";
+  EXPECT_TRUE(found(message(micro, "-" + mu + " * x"), "it has the character U+03BC where the known name has U+00B5"));
+  EXPECT_TRUE(found(message(mu, "-" + micro + " * x"), "it has the character U+00B5 where the known name has U+03BC"));
+  EXPECT_TRUE(found(message("A", "\u0391 * x"), "it has the character U+0391 where the known name has U+0041"));
+  EXPECT_EQ(message(micro, "-" + micro + " * x"), "no error");
+  EXPECT_FALSE(found(message("l", "\u03bb * x"), "looks the same"));
+}
+
 TEST(Equations, refuse_calls_that_do_not_fit_the_net) {
   EXPECT_NE(net_error("closure(x)").find("closure of 1 argument, expected 2"), std::string::npos);
   EXPECT_NE(net_error("closure(x, y)").find("write closure(...)[0]"), std::string::npos);

@@ -233,7 +233,8 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   if (is_net || named_function(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
   if (name.text == "not" && remedy.empty()) remedy = "write 1 - a for not a";
   // That one may have been meant does not tell what is wrong with letters that look the same.
-  if (const std::string typed = keyboard_remedy(name.text); !typed.empty())
+  const std::string alike = look_alike_remedy(name.text, known);
+  if (const std::string typed = alike.empty() ? keyboard_remedy(name.text) : alike; !typed.empty())
     remedy += (remedy.empty() ? "" : " ") + typed;
   tokens.refuse(name, name.quoted(), "one of " + listed(known), std::move(remedy));
 }

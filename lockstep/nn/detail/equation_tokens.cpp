@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "lockstep/nn/detail/equation_names.h"
 
@@ -30,24 +31,61 @@ std::string sign_remedy(std::string_view rest) {
   return {};
 }
 
-// The first character of `text` that is neither ASCII nor a Latin or Greek letter, as "U+0445"; of a damaged one
-// nothing.
-std::string strange_character(std::string_view text) {
+// The characters of a text in UTF-8; of a damaged one what can be read.
+std::vector<std::uint32_t> characters_of(std::string_view text) {
+  std::vector<std::uint32_t> characters;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const std::size_t more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
+    if (more == 0 && byte < 0x80) characters.push_back(byte);
     if (more == 0 || i + more >= text.size()) continue;
     std::uint32_t code = byte & (0x3fU >> more);
     for (std::size_t k = 1; k <= more; ++k) code = code << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3fU);
     i += more;
-    if ((code >= 0xc0 && code < 0x250) || (code >= 0x370 && code < 0x400)) continue;
-    std::array<char, 8> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), code, 16).ptr;
-    std::string hex(digits.data(), end);
-    std::ranges::transform(hex, hex.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c; });
-    return "U+" + std::string(hex.size() < 4 ? 4 - hex.size() : 0, '0') + hex;
+    characters.push_back(code);
+  }
+  return characters;
+}
+
+std::string code_text(std::uint32_t code) {
+  std::array<char, 8> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), code, 16).ptr;
+  std::string hex(digits.data(), end);
+  std::ranges::transform(hex, hex.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return "U+" + std::string(hex.size() < 4 ? 4 - hex.size() : 0, '0') + hex;
+}
+
+// The first character of `text` that is neither ASCII nor a Latin or Greek letter, as "U+0445"; of a damaged one
+// nothing.
+std::string strange_character(std::string_view text) {
+  for (const std::uint32_t code : characters_of(text)) {
+    if (code < 0x80 || (code >= 0xc0 && code < 0x250) || (code >= 0x370 && code < 0x400)) continue;
+    return code_text(code);
   }
   return {};
+}
+
+// Of letters that look the same one.
+std::uint32_t as_it_looks(std::uint32_t code) {
+  static constexpr std::array<std::pair<std::uint32_t, char>, 15> kGreek{{{0x391, 'A'},
+                                                                          {0x392, 'B'},
+                                                                          {0x395, 'E'},
+                                                                          {0x396, 'Z'},
+                                                                          {0x397, 'H'},
+                                                                          {0x399, 'I'},
+                                                                          {0x39a, 'K'},
+                                                                          {0x39c, 'M'},
+                                                                          {0x39d, 'N'},
+                                                                          {0x39f, 'O'},
+                                                                          {0x3a1, 'P'},
+                                                                          {0x3a4, 'T'},
+                                                                          {0x3a5, 'Y'},
+                                                                          {0x3a7, 'X'},
+                                                                          {0x3bf, 'o'}}};
+  for (const auto& [greek, latin] : kGreek) {
+    if (code == greek) return static_cast<std::uint32_t>(latin);
+  }
+  return code == 0xb5 ? 0x3bc : code;  // micro and mu
 }
 
 }  // namespace
@@ -153,6 +191,19 @@ std::string keyboard_remedy(std::string_view name) {
   const std::string code = strange_character(name);
   return code.empty() ? ""
                       : "it has the character " + code + ", which may look like another or like nothing: type it anew";
+}
+
+std::string look_alike_remedy(std::string_view name, std::span<const std::string_view> known) {
+  const std::vector<std::uint32_t> written = characters_of(name);
+  for (const std::string_view other : known) {
+    const std::vector<std::uint32_t> meant = characters_of(other);
+    if (!std::ranges::equal(written, meant, {}, as_it_looks, as_it_looks)) continue;
+    const auto [one, two] = std::ranges::mismatch(written, meant);
+    if (one == written.end()) continue;
+    return "it has the character " + code_text(*one) + " where the known name has " + code_text(*two) +
+           ", which looks the same: write one of them in both";
+  }
+  return {};
 }
 
 }  // namespace lockstep::nn::detail

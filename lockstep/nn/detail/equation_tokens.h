@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -45,5 +46,9 @@ class Tokens {
 // What to write for a sign of print in a name, a long minus or a dot for products, which is a letter like any other
 // here, and for a character that looks like another or like nothing; empty where there is none.
 std::string keyboard_remedy(std::string_view name);
+
+// What to write where one of the known names looks the same but for letters of print or of another script: the sign
+// micro and the Greek letter mu, the Greek and the Latin A. Empty where none does.
+std::string look_alike_remedy(std::string_view name, std::span<const std::string_view> known);
 
 }  // namespace lockstep::nn::detail
