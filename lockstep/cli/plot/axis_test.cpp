@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "lockstep/cli/plot/canvas.h"
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -57,6 +58,19 @@ TEST(Shortened, leaves_out_the_end_and_no_half_of_a_character) {
   EXPECT_EQ(shortened("temperature", 10), "temperatu…");
   EXPECT_EQ(shortened("θφψω", 3), "θφ…");
   EXPECT_EQ(shortened("θφψ", 3), "θφψ");
+}
+
+// 1,540 of 1,600 pixels hold 42 letters of the type's size, 36 pixels, or more narrow ones.
+TEST(Headings, keep_a_title_of_wide_letters_within_the_picture) {
+  const auto has = [](const std::string& title, const std::string& shown) {
+    return headings(title, "", {}).find("'" + shown + "'") != std::string::npos;
+  };
+  EXPECT_TRUE(has(std::string(42, 'M'), std::string(42, 'M')));
+  EXPECT_TRUE(has(std::string(43, 'M'), std::string(41, 'M') + "…"));
+  EXPECT_TRUE(has(std::string(90, 'i'), std::string(90, 'i')));
+  // Runs to the edge, 1,600 pixels.
+  EXPECT_FALSE(has("Equations of O3, NO, NO2, HNO3, Ndep, CO, HCH…: maximum over time by q",
+                   "Equations of O3, NO, NO2, HNO3, Ndep, CO, HCH…: maximum over time by q"));
 }
 
 }  // namespace

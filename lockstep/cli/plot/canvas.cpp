@@ -1,7 +1,10 @@
 #include "lockstep/cli/plot/canvas.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/cli/plot/thinning.h"
@@ -22,7 +25,34 @@ constexpr int kBottomPixels = 115;  // tick labels and axis label
 constexpr int kGapPixels = 34;
 constexpr int kLeastLeftPixels = 170;
 // Of a character, on the average.
-constexpr double kCharacterPixels = 15, kTitlePixels = 22, kSmallPixels = 11;
+constexpr double kCharacterPixels = 15, kSmallPixels = 11;
+constexpr double kTitlePixels = 36;  // a title's type size of a PNG, 27 points, whose capitals may be as wide
+constexpr int kTitleMargins = 60;    // left and right of it
+
+// How wide a title is, in DejaVu Sans Bold: of letters beyond ASCII as wide as all but a few are at most.
+double title_pixels(std::string_view title) {
+  // Advances of " " to "~", in hundredths of the type size.
+  static constexpr std::array<std::uint8_t, 95> kAdvances{
+      35, 46, 52, 84, 70, 100, 87, 31,  46,  46, 52, 84, 38, 42, 38, 37, 70, 70, 70, 70, 70, 70,  70, 70,
+      70, 70, 40, 40, 84, 84,  84, 58,  100, 77, 76, 73, 83, 68, 68, 82, 84, 37, 37, 77, 64, 100, 84, 85,
+      73, 85, 77, 72, 68, 81,  77, 110, 77,  72, 73, 46, 37, 46, 84, 50, 50, 67, 72, 59, 72, 68,  44, 72,
+      71, 34, 34, 67, 34, 104, 71, 69,  72,  72, 49, 60, 48, 71, 65, 92, 65, 65, 58, 71, 37, 71,  84};
+  double hundredths = 0;
+  for (const char c : title) {
+    if (c >= ' ' && c <= '~') hundredths += kAdvances[static_cast<std::size_t>(c - ' ')];
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0xc0) hundredths += 100;  // the first of a character's
+  }
+  return hundredths / 100 * kTitlePixels;
+}
+
+// Of a title that is wider than so many pixels less, but some characters in any case.
+std::string title_within(double pixels, const std::string& title) {
+  constexpr std::size_t kLeast = 10;
+  std::size_t most = std::max(kLeast, title.size());
+  while (most > kLeast && title_pixels(shortened(title, most)) > pixels) --most;
+  return shortened(title, most);
+}
 
 // How the numbers were made: method, tolerances or steps, precision.
 std::vector<std::string> settings_of(const ode::ResultFile& file) {
@@ -90,9 +120,8 @@ std::string heading_over(const std::string& subtitle, const ode::ResultFile& fil
                          PictureSize size) {
   const std::string title = file.text_attribute("title");
   // Of a long title less; what the picture shows is said in any case.
-  const auto room = static_cast<std::size_t>((size.width - 60) / kTitlePixels);
-  const std::size_t left = std::max<std::size_t>(room > what.size() + 2 ? room - what.size() - 2 : 0, 10);
-  return headings((title.empty() ? "" : shortened(title, left) + ": ") + what, subtitle, size) + quiet_axes() +
+  const double left = size.width - kTitleMargins - title_pixels(": " + what);
+  return headings((title.empty() ? "" : title_within(left, title) + ": ") + what, subtitle, size) + quiet_axes() +
          "set key textcolor rgb '#333333' samplen 1.5\n"
          "set style fill solid 1.0 noborder\n"
          "set format '%g'\n"
@@ -135,14 +164,12 @@ std::string small_font() { return "font 'DejaVu Sans,' . (GPVAL_TERM eq 'svg' ? 
 
 std::string headings(const std::string& title, const std::string& subtitle, PictureSize size) {
   const std::string left = " at screen " + screen(40, size.width) + ",";
-  const auto fitted = [&](const std::string& text, double character) {
-    return gnuplot_text(shortened(text, static_cast<std::size_t>((size.width - 60) / character)));
-  };
-  return "set label 1 " + fitted(title, kTitlePixels) + left + screen(size.height - 44, size.height) +
+  const int room = size.width - kTitleMargins;
+  return "set label 1 " + gnuplot_text(title_within(room, title)) + left + screen(size.height - 44, size.height) +
          " left font (GPVAL_TERM eq 'svg' ? 'DejaVu Sans,15' : 'DejaVu Sans:Bold,27') front\n"
          "set label 2 " +
-         fitted(subtitle, kSmallPixels) + left + screen(size.height - 92, size.height) +
-         " left textcolor rgb '#666666' " + small_font() + " front\n";
+         gnuplot_text(shortened(subtitle, static_cast<std::size_t>(room / kSmallPixels))) + left +
+         screen(size.height - 92, size.height) + " left textcolor rgb '#666666' " + small_font() + " front\n";
 }
 
 std::string quiet_axes() {
