@@ -1,10 +1,13 @@
 // The files of [rhs] tables.
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lockstep/cli/column_names.h"
 #include "lockstep/cli/data_numbers.h"
 #include "lockstep/cli/function_tables.h"
 #include "lockstep/cli/refuse.h"
@@ -38,6 +41,27 @@ void load_csv(const TableSection& section, nn::FunctionTable& content) {
   content.outputs = named(columns);
 }
 
+// Of columns of a dataset that the file names these names, where all are told apart by them; else the numbered ones.
+std::vector<std::string> names_of(const hdf5::File& file, const std::vector<std::string>& datasets,
+                                  std::vector<std::string> numbered) {
+  if (datasets.size() == 1 && numbered.size() == 1) return datasets;
+  std::vector<std::string> names;
+  std::size_t at = 0;  // of the dataset's first column
+  for (const std::string& dataset : datasets) {
+    const hdf5::Shape shape = file.dataset(dataset).shape();
+    const std::size_t columns = shape.size() == 2 ? shape[1] : 1;
+    std::vector<std::string> own = shape.size() == 2 ? column_names(file, dataset, "") : std::vector<std::string>();
+    if (own.empty()) {
+      const auto first = numbered.begin() + static_cast<std::ptrdiff_t>(at);
+      own.assign(first, first + static_cast<std::ptrdiff_t>(columns));
+    }
+    names.insert(names.end(), own.begin(), own.end());
+    at += columns;
+  }
+  const std::set<std::string> each(names.begin(), names.end());
+  return each.size() == names.size() ? names : numbered;
+}
+
 void load_hdf5(const TableSection& section, nn::FunctionTable& content) {
   if (section.at.empty() || section.columns.empty()) {
     refuse(section.where, "an HDF5 file without the names of its datasets: " + section.file.string(),
@@ -53,7 +77,7 @@ void load_hdf5(const TableSection& section, nn::FunctionTable& content) {
     refuse(section.where + ".columns", counted_text(values.rows, "row") + " of values",
            count_text(knots.values.size()) + ", one for each number in " + section.at);
   }
-  if (section.columns.size() == 1 && values.names.size() == 1) values.names = section.columns;
+  values.names = names_of(file, section.columns, std::move(values.names));
   content.input = {section.at};
   content.at = std::move(knots.values);
   content.values = std::move(values.values);

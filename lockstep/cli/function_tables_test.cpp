@@ -180,6 +180,32 @@ TEST_F(FunctionTables, are_datasets_of_an_hdf5_file) {
   EXPECT_THAT(refused("file = \"weather.h5\""), HasSubstr("without the names of its datasets"));
 }
 
+TEST_F(FunctionTables, have_the_names_that_an_hdf5_file_gives_columns) {
+  {
+    hdf5::File file = hdf5::File::create(folder_ / "light.h5");
+    file.create_dataset<double>("hour", {3}).write<double>(std::vector<double>{0, 1, 2});
+    hdf5::Dataset band = file.create_strings("band", std::vector<std::string>{"uv", "vis"});
+    band.make_scale("band");
+    for (const char* name : {"j", "again"}) {
+      hdf5::Dataset dataset = file.create_dataset<double>(name, {3, 2});
+      dataset.write<double>(std::vector<double>{0, 1, 2, 3, 4, 5});
+      dataset.attach_scale(1, band);
+    }
+    file.create_dataset<double>("k", {3, 2}).write<double>(std::vector<double>{0, 1, 2, 3, 4, 5});
+    file.create_dataset<double>("rain", {3}).write<double>(std::vector<double>{0, 2, 1});
+    file.publish();
+  }
+  const auto read = [&](const std::string& columns, const std::string& x) {
+    return message("J = { file = \"light.h5\", at = \"hour\", columns = " + columns + " }", x, folder_);
+  };
+  EXPECT_EQ(read("\"j\"", "J(t).uv + J(t).vis + J(t)[1]"), "no error");
+  EXPECT_THAT(read("\"j\"", "J(t).ir"), HasSubstr("expected one of uv, vis"));
+  EXPECT_EQ(read("[\"rain\", \"j\"]", "J(t).rain + J(t).uv"), "no error");
+  // Numbers where the file names none, or one name twice.
+  EXPECT_EQ(read("\"k\"", "J(t).k0 + J(t).k1"), "no error");
+  EXPECT_EQ(read("[\"j\", \"again\"]", "J(t).j0 + J(t).again1"), "no error");
+}
+
 TEST_F(FunctionTables, say_what_is_wrong_where_it_was_written) {
   write("weather.csv", "hour,rain\n0,1\n2,3\n1,2\n");
   const auto file = [&](const std::string& more) {
