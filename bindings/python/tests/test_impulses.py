@@ -45,6 +45,20 @@ def test_doses_are_those_of_the_closed_form():
     np.testing.assert_allclose(fixed.state[0, :, 0], expected, atol=1e-10)
 
 
+# 3 * 0.1 is 0.30000000000000004: the times of both are one, of the whole ensemble and of a trajectory's own.
+def test_those_of_one_time_but_for_roundings_stay_in_their_order():
+    halves = {"time": np.array([0.1, 0.2, 0.3]), "component": "x", "factor": 0.5}
+    ones = {"time": np.arange(1, 4) * 0.1, "component": "x", "change": 1}
+    still = lockstep.equations({"x": "0"})
+    for own in ({}, {"trajectory": 1}):
+        ends = {}
+        for name, impulses in (("ones first", [ones, halves]), ("halves first", [halves, ones])):
+            solution = lockstep.solve(still, np.zeros((2, 1)), (0, 1), **TIGHT,
+                                      impulses=[{**each, **own} for each in impulses])
+            ends[name] = solution.end_state[1, 0]
+        assert ends == {"ones first": 0.875, "halves first": 1.75}, own
+
+
 def test_patients_get_doses_of_their_own():
     doses = [[(0, 4.0), (3.25, 2.0)], [], [(1.5, 3.0)], [(9.5, 1.0), (0.1, 7.0)]]
     rows = [(time, i, change) for i, each in enumerate(doses) for time, change in each]
