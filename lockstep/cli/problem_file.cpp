@@ -141,20 +141,37 @@ void read_ensemble(const TomlValue& file, ProblemFile& problem) {
   if (const TomlValue* grid = section.find("grid")) ensemble.grid = parse_grid(*grid, folder);
 }
 
+// {logspace = [1e-6, 1, 7]}: the times themselves, whatever the span.
+EnsembleValues::Spread spread_times(const TomlValue& save) {
+  const EnsembleValues values = parse_ensemble_values(save, {});
+  auto spread = std::get<EnsembleValues::Spread>(values.source);
+  const std::string key = values.where.substr(values.where.find_last_of(". ") + 1);
+  if (spread.low.size() != 1 || spread.high.size() != 1 || !spread.points) {
+    throw save.error("a range that does not say how many save points", "its ends and their number",
+                     "write save = { " + key + " = [1e-6, 1, 7] }");
+  }
+  return spread;
+}
+
 void read_save(const TomlValue& save, ProblemFile& problem) {
   auto& target = problem.time.save.emplace();
   target.where = save.where();
   if (save.is_table()) {
-    static constexpr std::array<std::string_view, 4> kKeys{"every", "file", "dataset", "columns"};
+    static constexpr std::array<std::string_view, 6> kKeys{"every", "linspace", "logspace",
+                                                           "file",  "dataset",  "columns"};
     save.allow_only(kKeys);
     const TomlValue* every = save.find("every");
-    if ((every != nullptr) == (save.find("file") != nullptr) || (every != nullptr && save.table().size() > 1)) {
-      throw save.error(
-          "keys that do not go together",
-          "{every = 0.01}, {file = \"x.h5\", dataset = \"times\"}, or {file = \"x.csv\", columns = \"t\"}");
+    const bool is_spread = save.find("linspace") != nullptr || save.find("logspace") != nullptr;
+    const bool alone = every != nullptr || is_spread;
+    if (alone == (save.find("file") != nullptr) || (alone && save.table().size() > 1)) {
+      throw save.error("keys that do not go together",
+                       "{every = 0.01}, {linspace = [0, 1, 11]}, {logspace = [1e-6, 1, 7]}, {file = \"x.h5\", dataset "
+                       "= \"times\"}, or {file = \"x.csv\", columns = \"t\"}");
     }
     if (every != nullptr) {
       target.value = Every{positive_number(*every)};
+    } else if (is_spread) {
+      target.value = spread_times(save);
     } else {
       std::visit([&](auto source) { target.value = std::move(source); }, parse_file(save, problem.path.parent_path()));
     }
@@ -168,8 +185,10 @@ void read_save(const TomlValue& save, ProblemFile& problem) {
     }
     target.value = EvenlySpaced{positive_count(save)};
   } else {
-    throw save.error(save.describe(),
-                     "a number of evenly spaced points, an array of times, {every = 0.01}, or times in a file");
+    throw save.error(
+        save.describe(),
+        "a number of evenly spaced points, an array of times, {every = 0.01}, {logspace = [1e-6, 1, 7]}, or "
+        "times in a file");
   }
 }
 

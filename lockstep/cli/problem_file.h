@@ -74,8 +74,9 @@ struct Times {
 struct TimeSection {
   std::string unit;
   std::optional<EnsembleValues> span;  // two columns: start and end
-  std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Dataset, EnsembleValues::Table>>>
-      save;  // else the end alone
+  std::optional<Given<std::variant<EvenlySpaced, Every, Times, EnsembleValues::Spread, EnsembleValues::Dataset,
+                                   EnsembleValues::Table>>>
+      save;  // else the end alone; a spread says how many points
 };
 
 struct Output {

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "lockstep/cli/problem_setup.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/testing/message_of.h"
 
@@ -105,6 +106,28 @@ TEST(ProblemFile, an_unknown_key_names_its_place_and_the_nearest_known_key) {
       message("[rhs]\nsystem = \"lorenz\"\n[ensemble]\ninitial_state = {normal={mean=[0], stdd=1}}\n"),
       HasSubstr("lorenz.toml:4: ensemble.initial_state.normal.stdd: found an unknown key, expected one of mean, "
                 "std; did you mean \"std\"?"));
+}
+
+TEST(ProblemFile, save_points_may_be_spread_over_decades) {
+  const auto times = [](const std::string& save, const std::string& span = "[0, 10]") {
+    return set_up(parse("[rhs]\nsystem = \"lorenz\"\n[time]\nspan = " + span + "\nsave = " + save + "\n"))
+        .problem.save_times;
+  };
+  EXPECT_THAT(times("{ logspace = [1e-6, 1, 7] }"), ElementsAre(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1));
+  EXPECT_THAT(times("{ logspace = { low = 0.003, high = 7, points = 2 } }"), ElementsAre(0.003, 7));
+  EXPECT_THAT(times("{ linspace = [2, 3, 5] }"), ElementsAre(2, 2.25, 2.5, 2.75, 3));
+  EXPECT_THAT(times("{ logspace = [10, 0.1, 3] }", "[10, 0]"), ElementsAre(10, 1, 0.1));
+  // Those of all, of spans of their own too.
+  EXPECT_THAT(times("{ logspace = [0.1, 10, 3] }", "[[0, 10], [0.05, 20]]"), ElementsAre(0.1, 1, 10));
+  const auto refusal = [&](const std::string& save) { return message_of([&] { times(save); }); };
+  EXPECT_THAT(refusal("{ logspace = [1e-6, 1] }"),
+              HasSubstr("time.save: found a range that does not say how many save points, expected its ends and their "
+                        "number; write save = { logspace = [1e-6, 1, 7] }"));
+  EXPECT_THAT(refusal("{ logspace = [0, 1, 7] }"), HasSubstr("time.save.logspace: found 0, expected numbers above 0"));
+  EXPECT_THAT(refusal("{ logspace = [-6, 0, 7] }"), HasSubstr("the ends themselves, and not their exponents"));
+  EXPECT_THAT(refusal("{ logspace = [1e-6, 100, 7] }"), HasSubstr("time.save"));  // beyond the span
+  EXPECT_THAT(refusal("{ linspace = [0, 1, 1e12] }"), HasSubstr("at most 1e9 save points"));
+  EXPECT_THAT(refusal("{ linspace = [0, 1, 3], every = 1 }"), HasSubstr("keys that do not go together"));
 }
 
 TEST(ProblemFile, an_interval_between_save_points_is_told_how_to_be_written) {

@@ -261,11 +261,19 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
         repeated_times(problem.start_times[0], problem.end_times[0], interval, kMostSavePoints, save->where);
     return;
   }
-  const std::size_t points = save ? std::get<EvenlySpaced>(save->value).points : 1;
+  const auto* spread = save ? std::get_if<EnsembleValues::Spread>(&save->value) : nullptr;
+  const std::size_t points = spread != nullptr ? *spread->points
+                             : save            ? std::get<EvenlySpaced>(save->value).points
+                                               : 1;
   if (static_cast<double>(points) > kMostSavePoints) {
     refuse(save->where, count_text(points), "at most 1e9 save points", "save fewer");
   }
-  require_memory_for_times(save ? save->where : "time.save", points, problem.start_times.size());
+  const std::size_t grids = spread != nullptr ? 1 : problem.start_times.size();
+  require_memory_for_times(save ? save->where : "time.save", points, grids);
+  if (spread != nullptr) {
+    problem.save_times = draw({*spread, save->where}, points, {"time", {"time"}, {}}, {}).values;
+    return;
+  }
   problem.save_times_per_trajectory = !shared_span;
   problem.save_times.reserve(points * problem.start_times.size());  // which throws before memory is full
   for (std::size_t i = 0; i < problem.start_times.size(); ++i) {
@@ -311,6 +319,7 @@ void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRh
        .trajectories = problem.trajectories(),
        .says_trajectories = file.ensemble.trajectories || !file.ensemble.grid.empty() || lists(sources.initial_state) ||
                             lists(sources.parameters) || lists(sources.span),
+       .takes_the_first = file.ensemble.takes_the_first,
        .starts = problem.start_times,
        .ends = problem.end_times,
        .random = {file.ensemble.seed, kImpulses}},
@@ -319,7 +328,6 @@ void add_impulses(const ProblemFile& file, const Sources& sources, const NamedRh
   problem.impulses = std::move(impulses.impulses);
   problem.first_impulse = std::move(impulses.first);
 }
-       .takes_the_first = file.ensemble.takes_the_first,
 
 // Those of the net's file, and over them those of the problem file.
 std::vector<std::string> units_of(const ProblemFile& file, const NamedRhs& rhs) {

@@ -77,9 +77,10 @@ def solve(
         structured array. Columns numbered 0, 1, ... go by position.
     t_span : (float, float) or array
         Start and end, or [trajectory, 2].
-    save_at : int or array
+    save_at : int, array or dict
         So many points evenly spaced, both ends among them; or the times, [time] or [trajectory, time]; of a table
-        one column of times. The end alone if not given.
+        one column of times; or as in a problem file ``{"every": 0.1}``, from the start on, or ``{"logspace": [1e-6, 1,
+        7]}``, seven times from 1e-6 to 1, their logarithms evenly spaced. The end alone if not given.
     parameters : array, table or dict
         [parameter] for all trajectories, [trajectory, parameter], or a dict by name: ``{"rho": 28.5}``. Columns with
         names go by them, as in ``u0``; parameters with a default may be left out.

@@ -597,3 +597,14 @@ def test_no_trajectories_of_a_file_are_read(tmp_path):
         assert "trajectory 0, time 3" in repr(solution)
     with pytest.raises(lockstep.Unsupported, match="copy the file; to_xarray.*writes a part$"):
         solution.save(tmp_path / "b.h5")
+
+
+def test_save_points_may_be_spread_over_decades_or_follow_an_interval():
+    decades = lockstep.solve("lorenz", [1.0, 0, 0], (0, 1), save_at={"logspace": [1e-6, 1, 7]}, precision="f64")
+    np.testing.assert_array_equal(decades.time, [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1])
+    even = lockstep.solve("lorenz", [1.0, 0, 0], (0, 1), save_at={"linspace": [0.5, 1, 3]})
+    np.testing.assert_array_equal(even.time, [0.5, 0.75, 1])
+    late = lockstep.solve("lorenz", [1.0, 0, 0], (1.7e9, 1700000000.3), save_at={"every": 0.1})
+    assert late.time.shape == (4,) and late.time[-1] == 1700000000.3  # which is 1.7e9 + 3 * 0.1
+    with pytest.raises(lockstep.Error, match="a range that does not say how many save points"):
+        lockstep.solve("lorenz", [1.0, 0, 0], (0, 1), save_at={"logspace": [1e-6, 1]})
