@@ -42,7 +42,7 @@ class ResetTile {
     for (auto* sides : {&sides_, &staged_}) sides->resize(count() * kTileLanes);
     ways_.resize(count() * kTileLanes);
     struck_at_.resize(count() * kTileLanes);
-    for (auto* numbers : {&found_, &left_}) numbers->resize(count() * kTileLanes);
+    for (auto* numbers : {&found_, &left_, &rounding_}) numbers->resize(count() * kTileLanes);
   }
 
   std::size_t count() const { return context_.resets.size(); }
@@ -50,13 +50,20 @@ class ResetTile {
   void keep_changes(std::vector<ResetChange>* changes) { changes_ = changes; }
 
   // The sides of trajectories at their start, in a staged tile or in the tile itself.
-  void start(const TileState<T>& staged) {
+  void start(TileState<T>& staged) {
     const bool in_place = &staged == &tile_;
     std::vector<Side>& sides = in_place ? sides_ : staged_;
     if (in_place) std::ranges::fill(struck_at_, kNever);
     for (std::size_t i = 0; i < count(); ++i) {
       evaluate(i, staged.t, staged.y.data(), staged);
-      for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(value(lane));
+      T start[kTileLanes];
+      std::copy_n(values_.data(), kTileLanes, start);
+      LaneMask standing = 0;
+      for (int lane = 0; lane < staged.lanes; ++lane)
+        if (Side::stands_at_start(start[lane])) standing |= LaneMask{1} << lane;
+      T rounding[kTileLanes] = {};
+      if (standing != 0) see_rounding(i, standing, staged, rounding);
+      for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(start[lane], rounding[lane]);
     }
   }
   void install(int staged, int lane) {
@@ -173,7 +180,7 @@ class ResetTile {
       ended |= over;
       changing = choose_next(changing & ~over, striking, used);
     }
-    for_lanes(lanes & ~ended, [&](int lane) { leave(lane, searched[static_cast<std::size_t>(lane)], used[lane]); });
+    leave(lanes & ~ended, searched, used);
     return ended;
   }
 
@@ -291,16 +298,52 @@ class ResetTile {
     }
   }
 
-  // Behind changes of a lane's state: by the resets `used`, of which a search had found `searched`.
-  void leave(int lane, int searched, std::uint64_t used) {
-    const auto is_used = [&](std::size_t i) { return ((used >> i) & 1) != 0; };
-    detail::leave_changed<T>(count(), [&](std::size_t i) {
+  // Behind changes of those lanes' states: by the resets `used`, of which a search had found `searched`.
+  void leave(LaneMask lanes, const Striking& searched, const std::uint64_t* used) {
+    const auto is_used = [&](std::size_t i, int lane) { return ((used[lane] >> i) & 1) != 0; };
+    const auto changed = [&](std::size_t i, int lane) {
       const std::size_t place = at(i, lane);
-      const T untold = searched == static_cast<int>(i) ? ways_[place].search.untold() : 0;
-      return detail::ChangedSide<T>{sides_[place], direction(i), is_used(i), found_[place], left_[place], untold};
+      const bool was_searched = searched[static_cast<std::size_t>(lane)] == static_cast<int>(i);
+      return detail::ChangedSide<T>{sides_[place], direction(i), is_used(i, lane),
+                                    found_[place], left_[place], was_searched ? ways_[place].search.untold() : T(0)};
+    };
+    for (std::size_t i = 0; i < count(); ++i) {
+      const LaneMask standing = lanes_where(lanes, [&](int lane) { return changed(i, lane).may_stand(); });
+      if (standing != 0) see_rounding(i, standing, tile_, &rounding_[at(i, 0)]);
+    }
+    for_lanes(lanes, [&](int lane) {
+      detail::leave_changed<T>(
+          count(), [&](std::size_t i) { return changed(i, lane); },
+          [&](std::size_t i) { return rounding_[at(i, lane)]; });
+      for (std::size_t i = 0; i < count(); ++i)
+        if (is_used(i, lane)) struck_at_[at(i, lane)] = tile_.t[lane];
     });
-    for (std::size_t i = 0; i < count(); ++i)
-      if (is_used(i)) struck_at_[at(i, lane)] = tile_.t[lane];
+  }
+
+  // What a reset's function may be off by for roundings where those lanes are: [lane].
+  void see_rounding(std::size_t i, LaneMask lanes, TileState<T>& tile, T* rounding) {
+    using Rounding = detail::FunctionRounding<T>;
+    Rounding roundings[kTileLanes];
+    T here[kTileLanes];
+    const auto see = [&](const double* t, const T* states) {
+      evaluate(i, t, states, tile);
+      for_lanes(lanes, [&](int lane) { roundings[lane].see(here[lane], value(lane)); });
+    };
+    evaluate(i, tile.t, tile.y.data(), tile);
+    std::copy_n(values_.data(), kTileLanes, here);
+    for (int lane = 0; lane < tile.lanes; ++lane) tile.t_stage[lane] = Rounding::moved_time(tile.t[lane]);
+    see(tile.t_stage, tile.y.data());
+    for (std::size_t move = 0; move < Rounding::moves(tile.components); ++move) {
+      std::copy(tile.y.begin(), tile.y.end(), tile.scratch.begin());
+      for (std::size_t c = move; c < tile.components; c += Rounding::kGroups) {
+        for (int lane = 0; lane < tile.lanes; ++lane) {
+          T& moved = tile.scratch[c * kTileLanes + static_cast<std::size_t>(lane)];
+          moved = Rounding::moved(c, moved);
+        }
+      }
+      see(tile.t, tile.scratch.data());
+    }
+    for_lanes(lanes, [&](int lane) { rounding[lane] = roundings[lane].value(); });
   }
 
   // The resets that strike lanes of `changing`.
@@ -355,6 +398,7 @@ class ResetTile {
   std::vector<ResetChange>* changes_ = nullptr;
   std::vector<double> struck_at_;  // [reset][lane]: when it struck last
   std::vector<T> found_, left_;    // [reset][lane]: its value before its own change, behind the last one
+  std::vector<T> rounding_;        // [reset][lane]: and what that may be off by, where it matters
 };
 
 }  // namespace lockstep::ode::cpu

@@ -49,7 +49,7 @@ class StepSaver {
         resets_(context, tile, records) {}
 
   // Values of event and resets at the start of staged trajectories, or of those of the tile itself.
-  void start_events(const TileState<T>& staged, LaneRecord<T>* records) {
+  void start_events(TileState<T>& staged, LaneRecord<T>* records) {
     resets_.start(staged);
     if (!context_.event) return;
     evaluate_event(staged.t, staged.y.data(), staged);

@@ -50,10 +50,12 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
 
   LOCKSTEP_HOST_DEVICE bool begin(std::int64_t index) {
     if (!Base::begin(index)) return false;
-    T here[Derivative::kMostComponents];
+    T here[Derivative::kMostComponents] = {};
     copy(y_, here);
     for (int i = 0; i < Resets::kCount; ++i) {
-      sides_[i] = detail::ResetSide<T>::at_start(reset_value(i, t_, here));
+      const T value = reset_value(i, t_, here);
+      sides_[i] = detail::ResetSide<T>::at_start(
+          value, detail::ResetSide<T>::stands_at_start(value) ? rounding(i, value, here) : T(0));
       struck_at_[i] = math::Format<double>::kNaN;
     }
     return true;
@@ -301,11 +303,14 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
       if (striking == Resets::kCount) break;
     }
     event_value_ = event;
-    detail::leave_changed<T>(Resets::kCount, [&](std::size_t at) {
-      const int i = static_cast<int>(at);
-      return detail::ChangedSide<T>{sides_[i], Resets::direction(i),         used[i], found[i],
-                                    left[i],   i == searched ? untold : T(0)};
-    });
+    detail::leave_changed<T>(
+        Resets::kCount,
+        [&](std::size_t at) {
+          const int i = static_cast<int>(at);
+          return detail::ChangedSide<T>{sides_[i], Resets::direction(i),         used[i], found[i],
+                                        left[i],   i == searched ? untold : T(0)};
+        },
+        [&](std::size_t at) { return rounding(static_cast<int>(at), left[at], y_); });
     for (int i = 0; i < Resets::kCount; ++i) {
       if (used[i]) struck_at_[i] = t_;
     }
@@ -316,6 +321,22 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     if (!has_event()) return false;
     value = this->event_function(t_, y_);
     return this->crosses(event_value_, value);
+  }
+  // What reset i's function, `here` in that state, may be off by for roundings.
+  template <class State>
+  LOCKSTEP_HOST_DEVICE_CALL T rounding(int i, T here, const State& u) const {
+    using Rounding = detail::FunctionRounding<T>;
+    const std::size_t n = static_cast<std::size_t>(derivative_.components());
+    Rounding result;
+    T moved[Derivative::kMostComponents] = {};
+    copy(u, moved);
+    result.see(here, reset_value(i, Rounding::moved_time(t_), moved));
+    for (std::size_t move = 0; move < Rounding::moves(n); ++move) {
+      for (std::size_t c = move; c < n; c += Rounding::kGroups) moved[c] = Rounding::moved(c, u[c]);
+      result.see(here, reset_value(i, t_, moved));
+      for (std::size_t c = move; c < n; c += Rounding::kGroups) moved[c] = u[c];
+    }
+    return result.value();
   }
   LOCKSTEP_HOST_DEVICE void change_state(int i) {
     T next[Derivative::kMostComponents];

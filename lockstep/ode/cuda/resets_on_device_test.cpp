@@ -224,6 +224,37 @@ TEST_F(ResetsOnDevice, twins_strike_each_other_as_on_the_cpu) {
   expect_same_bits<CountedBall>(problem);
 }
 
+// Waves around 1000 and a level that moves with time, which is rounded less than they are: the crossings change nothing
+// but a count, and each is met once.
+LOCKSTEP_SETS(Waves, du[0] = u[1]; du[1] = -p[0] * p[0] * (u[0] - 1000); du[2] = 0;);
+LOCKSTEP_RETURNS(OverMoving, return u[0] - 1000 + 0.002 * t;);
+LOCKSTEP_SETS(CountsOne, du[0] = u[0]; du[1] = u[1]; du[2] = u[2] + 1;);
+template <class T>
+using ObservedWave =
+    WithResets<SourceDerivative<Waves, 3, 1, T>, ResetList<ResetInKernel<OverMoving, CountsOne, kFalling>>>;
+TEST_F(ResetsOnDevice, waves_are_observed_as_on_the_cpu) {
+  constexpr double kEnd = 60;
+  Problem problem;
+  problem.rhs = rhs_of<Waves, 3, 1>("waves");
+  for (int i = 0; i < 101; ++i) {
+    problem.initial_states.insert(problem.initial_states.end(), {1001, 0, 0});
+    problem.parameters.push_back(0.2 + 0.017 * i);
+  }
+  problem.end_times = {kEnd};
+  problem.save_times = {kEnd};
+  problem.resets = {ResetInKernel<OverMoving, CountsOne, kFalling>::reset<3, 1>()};
+  expect_same_bits<ObservedWave>(problem);
+  EXPECT_EQ(ended_[Status::success], 5 * 101);
+  const Solution solution = solve(problem, options_for("tsit5", Precision::f32));
+  for (std::size_t i = 0; i < 101; ++i) {
+    // Zeros of cos(w t) + t / 500, of which one lies in each half turn, falling ones first.
+    const double turns = problem.parameters[i] * kEnd / M_PI, halves = std::floor(turns);
+    const double sign = std::fmod(halves, 2) == 0 ? 1 : -1;
+    const bool passed = sign * (std::cos(turns * M_PI) + kEnd / 500) < 0;
+    EXPECT_EQ(solution.end_state(i, 2), std::floor((halves + (passed ? 2 : 1)) / 2)) << i;
+  }
+}
+
 // A heater with a gap between its thresholds, which are components', and one without, which chatters.
 LOCKSTEP_SETS(Room, du[0] = -0.1 * (u[0] - 10) + 3 * u[1]; du[1] = 0;);
 LOCKSTEP_SETS(Heats, du[0] = u[0]; du[1] = 1;);

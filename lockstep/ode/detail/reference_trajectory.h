@@ -68,7 +68,10 @@ class ReferenceTrajectory {
     if (t_ != t_end_) give_impulses();
     k_[0] = evaluate(here().behind, y_);
     if (event_) g_ = (*event_)(t_, y_)[0];
-    for (ResettingFunction& reset : resets_) reset.side = ResetSide<T>::at_start(reset.function(t_, y_)[0]);
+    for (ResettingFunction& reset : resets_) {
+      const T value = reset.function(t_, y_)[0];
+      reset.side = ResetSide<T>::at_start(value, ResetSide<T>::stands_at_start(value) ? rounding(reset) : 0);
+    }
     return finite(k_[0]) && finite(y_);
   }
   double first_step();
@@ -413,6 +416,20 @@ class ReferenceTrajectory {
     return detail::piles_up(reset.cut, reset.struck_at, t_, t, scalar::smallest_step<D>(t_, t_end_));
   }
 
+  // What its function may be off by at t_ for roundings.
+  T rounding(ResettingFunction& reset) {
+    using Rounding = FunctionRounding<T>;
+    Rounding result;
+    const T here = reset.function(t_, y_)[0];
+    result.see(here, reset.function(Rounding::moved_time(t_), y_)[0]);
+    for (std::size_t move = 0; move < Rounding::moves(y_.size()); ++move) {
+      std::vector<T> moved = y_;
+      for (std::size_t c = move; c < y_.size(); c += Rounding::kGroups) moved[c] = Rounding::moved(c, y_[c]);
+      result.see(here, reset.function(t_, moved)[0]);
+    }
+    return result.value();
+  }
+
   // At a time at which the state changes at once: by reset `striking`, or, where that is none, it has by impulses. The
   // resets follow that this strikes. True where it is the event that ends the trajectory.
   bool settle(std::size_t striking) {
@@ -441,11 +458,14 @@ class ReferenceTrajectory {
       if (striking == count) break;
     }
     g_ = g;
-    leave_changed<T>(count, [&](std::size_t i) {
-      ResettingFunction& reset = resets_[i];
-      const T untold = i == searched ? reset.untold : 0;
-      return ChangedSide<T>{reset.side, reset.direction, used[i], found[i], left[i], untold};
-    });
+    leave_changed<T>(
+        count,
+        [&](std::size_t i) {
+          ResettingFunction& reset = resets_[i];
+          const T untold = i == searched ? reset.untold : 0;
+          return ChangedSide<T>{reset.side, reset.direction, used[i], found[i], left[i], untold};
+        },
+        [&](std::size_t i) { return rounding(resets_[i]); });
     for (std::size_t i = 0; i < count; ++i)
       if (used[i]) resets_[i].struck_at = t_;
     return false;

@@ -32,33 +32,49 @@ struct ResetSide {
 
   LOCKSTEP_HOST_DEVICE bool on_threshold() const { return noise >= 0; }
 
-  static LOCKSTEP_HOST_DEVICE ResetSide at_start(T value) { return ResetSide{.largest = std::fabs(value)}.at(value); }
+  // `rounding`, here and below: what the function may be off by for roundings alone, as FunctionRounding finds it.
+  static LOCKSTEP_HOST_DEVICE bool stands_at_start(T value) { return value == 0; }
+  static LOCKSTEP_HOST_DEVICE ResetSide at_start(T value, T rounding) {
+    const ResetSide start{.largest = std::fabs(value)};
+    return value == 0 ? start.on(4 * rounding) : start.off(value);
+  }
   LOCKSTEP_HOST_DEVICE void see_end(T value) {
     largest = std::fmax(largest, std::fabs(value));
     end = value;
   }
+  // Values up to this tell no side. What a start's rounding was found to be has to be small among values yet to be
+  // seen.
+  LOCKSTEP_HOST_DEVICE T tells_none_up_to() const { return smaller(noise, T(0x1p-4) * largest); }
   LOCKSTEP_HOST_DEVICE ResetSide on(T within) const { return {.noise = within, .largest = largest, .end = end}; }
   LOCKSTEP_HOST_DEVICE ResetSide off(T value) const { return {.before = value, .largest = largest, .end = end}; }
   // Whether another change of the state, which left that value, carries it over the threshold.
   LOCKSTEP_HOST_DEVICE bool is_struck(EventDirection direction, T left) const {
-    return !(std::fabs(left) <= noise) && crosses(direction, before == 0 ? came : before, left);
+    return !(std::fabs(left) <= tells_none_up_to()) && crosses(direction, before == 0 ? came : before, left);
   }
   // Behind its own reset, which found one value and left another, and whose search did not tell apart what lies within
   // `untold` of 0; that is 0 where another change struck it. A crossing is found to within roundings of the state and
-  // of the function, and a reset that leaves the function as it is leaves what they made of 0. What is large among all
-  // values seen is no rounding: the function leapt, or the other change carried it there.
-  LOCKSTEP_HOST_DEVICE_CALL ResetSide behind_own(T found, T left, T untold) const {
-    const T roundings = std::fmax(std::fabs(found), untold);
-    const T most = (untold > 0 ? T(0x1p-8) : 64 * std::numeric_limits<T>::epsilon()) * largest;
-    const bool tells_none = roundings <= most && std::fabs(left) <= 4 * roundings;
-    if (!tells_none) return at(left);
-    ResetSide side = on(4 * std::fmax(std::fabs(left), untold));
+  // of the function, and a reset that leaves the function as it is leaves what they made of 0: that may be less than
+  // they are, as a part of the function that is rounded less, such as time's, finds a zero between two roundings of the
+  // others. What is large among all values seen is no rounding: the function leapt, or the other change carried it
+  // there.
+  LOCKSTEP_HOST_DEVICE_CALL ResetSide behind_own(T found, T left, T untold, T rounding) const {
+    const T roundings = std::fmax(std::fmax(std::fabs(found), untold), smaller(rounding, most(untold)));
+    const bool tells_none = roundings <= most(untold) && std::fabs(left) <= 4 * roundings;
+    if (!tells_none) return at(left, 0);
+    ResetSide side = on(4 * std::fmax(std::fabs(left), std::fmax(untold, smaller(rounding, most(untold)))));
     side.from = before;
     side.turns = turned_at_once() ? turns : 0;
     return side;
   }
+  // Whether that asks for the function's rounding.
+  LOCKSTEP_HOST_DEVICE bool may_stand_behind_own(T found, T left, T untold) const {
+    return std::fmax(std::fabs(found), untold) <= most(untold) && std::fabs(left) <= 4 * most(untold);
+  }
   // Behind another change of the state.
-  LOCKSTEP_HOST_DEVICE ResetSide behind_other(T left) const { return std::fabs(left) <= noise ? still_on() : at(left); }
+  LOCKSTEP_HOST_DEVICE ResetSide behind_other(T left, T rounding) const {
+    return std::fabs(left) <= tells_none_up_to() ? still_on() : at(left, rounding);
+  }
+  LOCKSTEP_HOST_DEVICE bool may_stand_behind_other(T left) const { return left == 0 && !on_threshold(); }
   // On the threshold as before, where nothing has told a side.
   LOCKSTEP_HOST_DEVICE ResetSide still_on() const {
     ResetSide side = on(noise);
@@ -84,7 +100,43 @@ struct ResetSide {
   LOCKSTEP_HOST_DEVICE bool turned_at_once() const { return came != 0 && before == came; }
 
  private:
-  LOCKSTEP_HOST_DEVICE ResetSide at(T value) const { return value == 0 ? on(0) : off(value); }
+  LOCKSTEP_HOST_DEVICE ResetSide at(T value, T rounding) const {
+    return value == 0 ? on(4 * smaller(rounding, most(0))) : off(value);
+  }
+  static LOCKSTEP_HOST_DEVICE T smaller(T a, T b) { return a < b ? a : b; }
+  // The largest value that may be rounding.
+  LOCKSTEP_HOST_DEVICE T most(T untold) const {
+    return (untold > 0 ? T(0x1p-8) : 64 * std::numeric_limits<T>::epsilon()) * largest;
+  }
+};
+
+// What a function may be off by, as the state and time that it reads are rounded: the sum of what moving each by one
+// unit of rounding, epsilon of its size, changes. Components past kGroups share moves, then by unlike amounts, that one
+// does not undo another's. What the function rounds within itself adds to it, and is as large for most.
+template <class T>
+class FunctionRounding {
+ public:
+  static constexpr std::size_t kGroups = 16;
+  // How often to move the state of so many components; component c moves at move c % kGroups.
+  static LOCKSTEP_HOST_DEVICE std::size_t moves(std::size_t components) {
+    return components < kGroups ? components : kGroups;
+  }
+  static LOCKSTEP_HOST_DEVICE T moved(std::size_t component, T value) {
+    return value * (1 + static_cast<T>(kUnits + component / kGroups % 4 * 2) * std::numeric_limits<T>::epsilon());
+  }
+  static LOCKSTEP_HOST_DEVICE double moved_time(double t) {
+    return t * (1 + double{kUnits} * static_cast<double>(std::numeric_limits<T>::epsilon()));
+  }
+  // The function where it stands, and behind a move. Where that is no number the move left where the function is one.
+  LOCKSTEP_HOST_DEVICE void see(T here, T there) {
+    const T change = std::fabs(there - here);
+    if (change - change == 0) sum_ += change;  // finite
+  }
+  LOCKSTEP_HOST_DEVICE T value() const { return sum_ / kUnits; }
+
+ private:
+  static constexpr int kUnits = 4;  // several, so that rounding what is moved matters less
+  T sum_ = 0;
 };
 
 // Of one reset, where a trajectory's state has changed at once: by it, where it is used, or by others.
@@ -95,13 +147,21 @@ struct ChangedSide {
   bool used;
   T found, left;  // its function before its own change, behind the last one
   T untold;       // as behind_own() takes it
+
+  // Whether its side asks for the function's rounding.
+  LOCKSTEP_HOST_DEVICE bool may_stand() const {
+    return used ? side.may_stand_behind_own(found, left, untold) : side.may_stand_behind_other(left);
+  }
 };
-// The sides from which the trajectory goes on; of(i) is reset i's.
-template <class T, class Of>
-LOCKSTEP_HOST_DEVICE_CALL void leave_changed(std::size_t count, const Of& of) {
+// The sides from which the trajectory goes on; of(i) is reset i's, rounding(i) its function's where may_stand().
+template <class T, class Of, class Rounding>
+LOCKSTEP_HOST_DEVICE_CALL void leave_changed(std::size_t count, const Of& of, const Rounding& rounding) {
+  const auto rounding_of = [&](std::size_t i, const ChangedSide<T>& changed) {
+    return changed.may_stand() ? rounding(i) : T(0);
+  };
   for (std::size_t i = 0; i < count; ++i) {
     const ChangedSide<T> own = of(i);
-    if (own.used) own.side = own.side.behind_own(own.found, own.left, own.untold);
+    if (own.used) own.side = own.side.behind_own(own.found, own.left, own.untold, rounding_of(i, own));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const ChangedSide<T> other = of(i);
@@ -111,7 +171,8 @@ LOCKSTEP_HOST_DEVICE_CALL void leave_changed(std::size_t count, const Of& of) {
     };
     std::size_t twin = 0;
     while (twin < count && !is_twin(of(twin))) ++twin;
-    other.side = twin < count ? other.side.behind_twin(of(twin).side) : other.side.behind_other(other.left);
+    other.side = twin < count ? other.side.behind_twin(of(twin).side)
+                              : other.side.behind_other(other.left, rounding_of(i, other));
   }
 }
 
@@ -222,14 +283,14 @@ class ThresholdLook {
   LOCKSTEP_HOST_DEVICE int next() const { return next_; }
   LOCKSTEP_HOST_DEVICE_CALL void see(const ResetSide<T>& from, EventDirection direction, T value, T at_end) {
     if (side_ == 0) {
-      if (std::fabs(value) > from.noise) leave(from, direction, value, at_end);
+      if (std::fabs(value) > from.tells_none_up_to()) leave(from, direction, value, at_end);
       // Away from where it came, as if its reset had not turned it back: one more look tells whether it has.
       passes_ = side_ != 0 && from.from != 0 && (side_ < 0) != (from.from < 0);
       ++next_;
-      if (passes_ && next_ == kLooks) see_passing(from.noise, at_end);
+      if (passes_ && next_ == kLooks) see_passing(from.tells_none_up_to(), at_end);
       if (side_ != 0 && !passes_) next_ = found_ && !told_ ? (low_ + high_) / 2 : kLooks;
     } else if (passes_) {
-      see_passing(from.noise, value);
+      see_passing(from.tells_none_up_to(), value);
     } else {
       const bool crossed = crosses(direction, side_, value);
       (crossed ? high_ : low_) = next_;
@@ -271,17 +332,31 @@ class ThresholdLook {
   }
 
   // `value` is found 8 times as far on as the one that told the side. Of r x + q x^2 there the first is r x + q x^2,
-  // the second 8 r x + 64 q x^2. A function that its reset has not turned back goes on at a rate r.
+  // the second 8 r x + 64 q x^2. A function that its reset has not turned back goes on at a rate r. Where none shows it
+  // rests, if what it has been turned back to is that parabola: a third look, where steps are long enough for one,
+  // finds another value where a rounding had told the first, and where the function leaves as a cubic does.
   LOCKSTEP_HOST_DEVICE_CALL void see_passing(T noise, T value) {
+    constexpr int kFarthest = kLooks - 3;  // what is no parabola's shows beyond
+    if (doubts_) {
+      rests_ = std::fabs(value - parabola_) <= std::fabs(parabola_) / 4;
+    } else {
+      const T bend = (value - 8 * side_) / 56, along = side_ - bend;
+      const bool goes_on = (along < 0) == (side_ < 0) && std::fabs(along) > std::fmax(noise / 2, std::fabs(side_) / 16);
+      rests_ = !goes_on && (value < 0) == (side_ < 0);
+      doubts_ = rests_ && next_ < kFarthest;
+      if (doubts_) {
+        parabola_ = 64 * along + 4096 * bend;
+        ++next_;
+        return;
+      }
+    }
     passes_ = false;
-    const T bend = (value - 8 * side_) / 56, along = side_ - bend;
-    const bool goes_on = (along < 0) == (side_ < 0) && std::fabs(along) > std::fmax(noise / 2, std::fabs(side_) / 16);
-    rests_ = !goes_on && (value < 0) == (side_ < 0);
     next_ = !rests_ && found_ ? (low_ + high_) / 2 : kLooks;
   }
 
   int next_ = 0, low_ = 0, high_ = kLooks;
-  bool found_ = false, passes_ = false, rests_ = false, told_ = false;
+  bool found_ = false, passes_ = false, rests_ = false, told_ = false, doubts_ = false;
+  T parabola_ = 0;  // what a third look sees of it
   T side_ = 0, below_ = 0, above_ = 0;
 };
 
