@@ -79,6 +79,7 @@ TEST(CDerivatives, whole_jacobians_have_the_librarys_bits_by_rows_and_by_columns
   ASSERT_EQ(lockstep_compile(model, &options, &plan), LOCKSTEP_OK) << lockstep_last_error();
   const std::vector<double> x = inputs<double>(kSamples * 10);
   std::vector<double> y(kSamples * 8), expected_y(y), rows(kSamples * 80), columns(rows), expected(rows), vjp(rows);
+  y.reserve(8 + kSamples * 80);  // x lies beyond a Jacobian that begins within y
   using In = lockstep::MatrixView<const double>;
   using Out = lockstep::MatrixView<double>;
   const auto cpp = lockstep::nn::compile_derivatives<double>(lockstep::nn::load(kQlknn));
