@@ -274,8 +274,12 @@ function(lockstep_warnings target)
   endif()
   # Whatever the flags of a project that includes us. As one, or CMake would keep the first of what is repeated. sqrt and
   # fma may be inlined: nothing here reads errno or floating-point exception flags.
+  set(in_order -fno-unsafe-math-optimizations)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # Clang takes it for a wish for exceptions, and warns of the last flag here
+    set(in_order "-fno-associative-math -fno-reciprocal-math -fsigned-zeros")
+  endif()
   target_compile_options(${target} PRIVATE ${warnings}
-                                           "SHELL:-fno-fast-math -fno-unsafe-math-optimizations -fno-finite-math-only \
+                                           "SHELL:-fno-fast-math ${in_order} -fno-finite-math-only \
 -ffp-contract=off -fno-math-errno -fno-trapping-math"
                                            $<$<CONFIG:Release>:-O3> $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
