@@ -8,7 +8,6 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <string>
 
 #include "lockstep/core/testing/message_of.h"
@@ -18,12 +17,11 @@
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/program_derivative.h"
 #include "lockstep/ode/cuda/testing/impulses.h"
-#include "lockstep/ode/cuda/testing/kept_code.h"
 #include "lockstep/ode/cuda/testing/on_both.h"
+#include "lockstep/ode/cuda/testing/on_every_engine.h"
 #include "lockstep/ode/cuda/testing/reset_bodies.h"
 #include "lockstep/ode/cuda/testing/texts.h"
 #include "lockstep/ode/methods/rodas5p.h"
-#include "lockstep/ode/reference.h"
 #include "lockstep/ode/testing/graph_maker.h"
 
 namespace lockstep::ode::cuda {
@@ -126,67 +124,33 @@ struct NetInKernel {
 
 // --- Comparison ---
 
-Options options_for(Precision precision, double tolerance = 0) {
+Options options_for(Precision precision) {
   Options options;
   options.method = "rodas5p";
   options.precision = precision;
   options.threads = 1;
-  const bool single = precision == Precision::f32;
-  options.rtol = tolerance > 0 ? tolerance : single ? 1e-4 : 1e-7;
+  options.rtol = precision == Precision::f32 ? 1e-4 : 1e-7;
   options.atol = options.rtol / 100;
   options.max_steps = 2000;
   return options;
 }
 
-class ImplicitOnDevice : public ::testing::Test {
+class ImplicitOnDevice : public OnEveryEngine {
  protected:
-  // The CPU's engine, the kernel and the reference on one problem; `Derivative` is what the kernel's text compiles to.
-  template <class T, class Derivative>
-  void expect_same_everywhere(const Problem& problem, Options options) {
-    SCOPED_TRACE(problem.rhs->description() + ", " + std::string(to_string(options.precision)) + ", " +
-                 std::to_string(problem.trajectories()) + " trajectories");
-    options.device = DeviceChoice::cpu();
-    const Lowered<T> lowered = lower_problem<T>(problem, options);
-    ASSERT_TRUE(lowered.source);
-    kernel_ = lowered.kernel;
-    Runtime* const card = wanted_card();
-    if (card == nullptr) {
-      kept_.keep(runtime_, *lowered.source, "code");
-      device_.sources[lowered.kernel] = [](HostDevice& device, const void* launch) {
-        run_body<KernelBody<T, CompiledScheme<Rodas5p>, Derivative>>(device, "implicit", launch);
-      };
-    } else if (!load_nvrtc().missing.empty()) {
-      GTEST_SKIP() << load_nvrtc().missing;
-    }
-    const Solution cpu = solve(problem, options);
-    for (const TrajectoryRecord& record : cpu.records()) {
-      ++ended_[record.status];
-      rejected_ += record.rejected;
-    }
-    expect_same(cpu, solve_on(device_, problem, options, std::size_t{1} << 28, nullptr, card));
-    expect_same(cpu, solve_reference(problem, options));
-  }
   template <template <class> class Derivative>
   void expect_same_bits(const Problem& problem, Options f64 = options_for(Precision::f64)) {
     Options f32 = f64;
     f32.precision = Precision::f32;
     f32.rtol = std::max(f64.rtol, 1e-4);
     f32.atol = std::max(f64.atol, 1e-6);
-    expect_same_everywhere<double, Derivative<double>>(problem, f64);
-    expect_same_everywhere<float, Derivative<float>>(problem, f32);
+    expect_same_everywhere<double, Derivative<double>, CompiledScheme<Rodas5p>>(problem, f64);
+    expect_same_everywhere<float, Derivative<float>, CompiledScheme<Rodas5p>>(problem, f32);
     if (!problem.resets.empty() || !problem.impulses.empty() || !f64.stops.empty()) return;
     f64.control = f32.control = StepControl::fixed;
     f64.dt = f32.dt = 0.0123;
-    expect_same_everywhere<double, Derivative<double>>(problem, f64);
-    expect_same_everywhere<float, Derivative<float>>(problem, f32);
+    expect_same_everywhere<double, Derivative<double>, CompiledScheme<Rodas5p>>(problem, f64);
+    expect_same_everywhere<float, Derivative<float>, CompiledScheme<Rodas5p>>(problem, f32);
   }
-
-  KeptCode kept_;
-  HostDevice device_;
-  HostRuntime runtime_{device_};
-  std::string kernel_;
-  std::map<Status, int> ended_;  // trajectories of all solves
-  int rejected_ = 0;
 };
 
 template <class T>

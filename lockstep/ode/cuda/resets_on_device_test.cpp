@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <random>
 #include <string>
 
@@ -17,14 +16,12 @@
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/cuda/program_derivative.h"
 #include "lockstep/ode/cuda/testing/impulses.h"
-#include "lockstep/ode/cuda/testing/kept_code.h"
+#include "lockstep/ode/cuda/testing/on_every_engine.h"
 #include "lockstep/ode/cuda/testing/reset_bodies.h"
-#include "lockstep/ode/cuda/testing/solve_on.h"
 #include "lockstep/ode/cuda/testing/texts.h"
 #include "lockstep/ode/cuda/testing/threshold.h"
 #include "lockstep/ode/methods/dop853.h"
 #include "lockstep/ode/methods/tsit5.h"
-#include "lockstep/ode/reference.h"
 #include "lockstep/ode/rhs.h"
 #include "lockstep/ode/testing/bouncing_balls.h"
 
@@ -45,31 +42,8 @@ Options options_for(std::string_view method, Precision precision) {
   return options;
 }
 
-class ResetsOnDevice : public ::testing::Test {
+class ResetsOnDevice : public OnEveryEngine {
  protected:
-  // All three on one problem; `Derivative` is what its text compiles to, whose method comes as `Scheme`.
-  template <class T, class Derivative, class Scheme>
-  void expect_same_everywhere(const Problem& problem, Options options) {
-    SCOPED_TRACE(options.method + ", " + std::string(to_string(options.precision)) + ", " +
-                 std::to_string(problem.trajectories()) + " trajectories");
-    options.device = DeviceChoice::cpu();
-    const Lowered<T> lowered = lower_problem<T>(problem, options);
-    ASSERT_TRUE(lowered.source);
-    kernel_ = lowered.kernel;
-    Runtime* const card = wanted_card();
-    if (card == nullptr) {
-      kept_.keep(runtime_, *lowered.source, "code");
-      device_.sources[lowered.kernel] = [](HostDevice& device, const void* launch) {
-        run_body<KernelBody<T, Scheme, Derivative>>(device, "resets", launch);
-      };
-    } else if (!load_nvrtc().missing.empty()) {
-      GTEST_SKIP() << load_nvrtc().missing;
-    }
-    const Solution cpu = solve(problem, options);
-    for (const TrajectoryRecord& record : cpu.records()) ++ended_[record.status];
-    expect_same(cpu, solve_on(device_, problem, options, std::size_t{1} << 28, nullptr, card));
-    expect_same(cpu, solve_reference(problem, options));
-  }
   // In either precision, by methods whose interpolants have stages of their own and not, as constants and from a table.
   template <template <class> class Derivative>
   void expect_same_bits(const Problem& problem, std::int64_t max_steps = 3000) {
@@ -88,12 +62,6 @@ class ResetsOnDevice : public ::testing::Test {
     coarse.rtol = coarse.atol = 1e-5;
     expect_same_everywhere<double, F64, TableScheme<double>>(problem, coarse);
   }
-
-  KeptCode kept_;
-  HostDevice device_;
-  HostRuntime runtime_{device_};
-  std::string kernel_;
-  std::map<Status, int> ended_;  // trajectories of all solves
 };
 
 // A ball: height, speed, bounces so far, time of the last one; p0: the share of speed that is left.
