@@ -210,9 +210,13 @@ class GraphNet : public StateFunction {
   }
   std::shared_ptr<const JacobianSource> jacobian_source(Precision precision) const override {
     if (!source_ || !takes_pieces_in_place()) return nullptr;
-    return precision == Precision::f32
-               ? detail::graph_jacobian_source<float>(graph_, options_.weight_places, pieces_, components_)
-               : detail::graph_jacobian_source<double>(graph_, options_.weight_places, pieces_, components_);
+    const bool is_f64 = precision == Precision::f64;
+    std::call_once(jacobian_source_once_[is_f64], [&] {
+      jacobian_source_[is_f64] =
+          is_f64 ? detail::graph_jacobian_source<double>(graph_, options_.weight_places, pieces_, components_)
+                 : detail::graph_jacobian_source<float>(graph_, options_.weight_places, pieces_, components_);
+    });
+    return jacobian_source_[is_f64];
   }
 
  protected:
@@ -305,6 +309,8 @@ class GraphNet : public StateFunction {
   mutable std::string digest_;
   mutable std::once_flag jumps_once_;  // some tens of evaluations
   mutable bool jumps_at_states_ = false;
+  mutable std::array<std::once_flag, 2> jacobian_source_once_;  // of float32, float64; a solve asks a few times
+  mutable std::array<std::shared_ptr<const JacobianSource>, 2> jacobian_source_;
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;
   bool is_function_ = false;
   GraphPieces pieces_;

@@ -31,13 +31,14 @@ std::string with_note(const cuda::EngineDecision& decision) {
 }
 
 DevicePlan automatic(const Problem& problem, const Options& options, double steps) {
+  // Before anything is made for a GPU: small stiff solves take no longer than that.
+  if (method(options.method).is_linearly_implicit())
+    return on_cpu(problem, "linearly implicit methods take a GPU only where one is named: no card has timed them");
   const auto cannot = [&](const cuda::Obstacle& obstacle) {
     return on_cpu(problem, "a GPU cannot run this: " + obstacle.field + " is " + obstacle.found);
   };
   const auto likely = cuda::decide_engine(problem, options, false);
   if (likely.obstacle) return cannot(*likely.obstacle);
-  if (method(options.method).is_linearly_implicit())
-    return on_cpu(problem, "linearly implicit methods take a GPU only where one is named: no card has timed them");
   const Work work = estimate_work(problem, options, steps);
   const cpu::EnginePlan cpu = cpu::plan(problem, options);
   const KnownFigures& known = known_figures();
