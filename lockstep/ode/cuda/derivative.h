@@ -34,8 +34,7 @@ class FoldedNetDerivative {
   const T* image_;
 };
 
-// Function::evaluate(t, u, p, du) for numbers of T: code that came as text (kernel_source.h). Where that has a Matrix,
-// Function::jacobian(t, u, p, by_state, by_time) too.
+// The Matrix of a function that has one.
 template <class Function>
 struct MatrixOf {};
 template <class Function>
@@ -43,6 +42,8 @@ requires requires { typename Function::Matrix; }
 struct MatrixOf<Function> {
   using Matrix = typename Function::Matrix;
 };
+// Function::evaluate(t, u, p, du) for numbers of T: code that came as text (kernel_source.h). Where that has a Matrix,
+// Function::jacobian(t, u, p, by_state, by_time) too.
 template <class Function, int components_, int parameters_, class T>
 class SourceDerivative : public MatrixOf<Function> {
  public:

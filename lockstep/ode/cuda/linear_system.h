@@ -3,7 +3,6 @@
 #pragma once
 
 #include "lockstep/kernels/lane/scalar_lane.h"
-#include "lockstep/kernels/math/format.h"
 
 namespace lockstep::ode::cuda {
 

@@ -35,6 +35,7 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
   using Base::event_value_;
   using Base::has_event;
   using Base::k_;
+  using Base::numbers;
   using Base::proposed_;
   using Base::t_;
   using Base::t_end_;
@@ -346,14 +347,6 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
 
   LOCKSTEP_HOST_DEVICE_CALL T reset_value(int i, double t, const T* u) const {
     return Resets::template value<T>(i, t, u, numbers());
-  }
-  // The trajectory's parameters side by side.
-  LOCKSTEP_HOST_DEVICE const T* numbers() const {
-    if constexpr (Derivative::kMostParameters > 0) {
-      return this->own_parameters_;
-    } else {
-      return this->parameters_;
-    }
   }
   LOCKSTEP_HOST_DEVICE void copy(const T* from, T* to) const {
     for (int c = 0; c < derivative_.components(); ++c) to[c] = from[c];

@@ -385,22 +385,17 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     return any;
   }
 
-  template <class U, class Du>
-  LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {
+  // The trajectory's parameters side by side.
+  LOCKSTEP_HOST_DEVICE const T* numbers() const {
     if constexpr (Derivative::kMostParameters > 0) {
-      derivative_.evaluate(t, u, own_parameters_, du);
+      return own_parameters_;
     } else {
-      derivative_.evaluate(t, u, parameters_, du);
+      return parameters_;
     }
   }
-
-  template <class By>
-  LOCKSTEP_HOST_DEVICE void evaluate_jacobian(double t, T* by_state, By&& by_time) const {
-    if constexpr (Derivative::kMostParameters > 0) {
-      derivative_.jacobian(t, y_, own_parameters_, by_state, by_time);
-    } else {
-      derivative_.jacobian(t, y_, parameters_, by_state, by_time);
-    }
+  template <class U, class Du>
+  LOCKSTEP_HOST_DEVICE void evaluate(double t, U&& u, Du&& du) const {
+    derivative_.evaluate(t, u, numbers(), du);
   }
 
   LOCKSTEP_HOST_DEVICE void run_stages(bool has_stops, T h_state) {
@@ -418,7 +413,7 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     LinearSystem<T, typename Derivative::Matrix> system;
     T by_time[Derivative::kMostComponents];
     const int n = derivative_.components();
-    evaluate_jacobian(start_time(), system.entries(), by_time);
+    derivative_.jacobian(start_time(), y_, numbers(), system.entries(), by_time);
     for (int c = 0; c < n; ++c) by_time[c] = system.finite_or(by_time[c], T(0));
     system.factor(Scheme::template inverse_gamma<T>(), h_state);
     scheme_.for_stages([&](auto i) { run_implicit_stage(i, system, has_stops, h_state, by_time); });
@@ -678,13 +673,7 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     }
   }
   // An event of the derivative's own reads numbers that lie side by side.
-  LOCKSTEP_HOST_DEVICE T compiled_event(double t, const T* u) const {
-    if constexpr (Derivative::kMostParameters > 0) {
-      return derivative_.event_value(t, u, own_parameters_);
-    } else {
-      return derivative_.event_value(t, u, parameters_);
-    }
-  }
+  LOCKSTEP_HOST_DEVICE T compiled_event(double t, const T* u) const { return derivative_.event_value(t, u, numbers()); }
   template <class Row>
   LOCKSTEP_HOST_DEVICE T compiled_event(double t, const Row& u) const {
     T row[Derivative::kMostComponents];
