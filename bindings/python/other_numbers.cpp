@@ -32,12 +32,7 @@ Net with_weights(const Net& net, nb::handle given) {
   const nb::object numbers = nb::module_::import_("lockstep._arrays").attr("real_numbers")("weights", given);
   const auto weights = nb::cast<nb::ndarray<const double, nb::c_contig, nb::device::cpu>>(numbers);
   nn::Model model = net.model();
-  std::size_t expected = 0;  // a weight of each dense node of its own
-  for (const nn::Node& node : model.nodes) {
-    if (const auto* dense = std::get_if<nn::Dense>(&node.operation)) {
-      expected += dense->weights.size() + dense->bias.size();
-    }
-  }
+  const std::size_t expected = model.weight_count();
   if (weights.ndim() != 1 || weights.size() != expected) {
     refuse_shape("weights", numbers, std::to_string(expected) + " numbers in one dimension");
   }

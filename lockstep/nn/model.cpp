@@ -129,12 +129,17 @@ Model Model::from_mlp(const Mlp& mlp, std::span<const std::string> layer_names) 
   return model;
 }
 
-std::size_t Model::parameter_count() const {
+std::size_t Model::weight_count() const {
   std::size_t count = 0;
   for (const Node& node : nodes) {
-    if (const auto* dense = std::get_if<Dense>(&node.operation)) {
-      count += dense->weights.size() + dense->bias.size();
-    }
+    if (const auto* dense = std::get_if<Dense>(&node.operation)) count += dense->weights.size() + dense->bias.size();
+  }
+  return count;
+}
+
+std::size_t Model::parameter_count() const {
+  std::size_t count = weight_count();
+  for (const Node& node : nodes) {
     if (const auto* normalise = std::get_if<LayerNormalise>(&node.operation)) {
       count += normalise->scale.size() + normalise->shift.size();
     }

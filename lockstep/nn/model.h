@@ -101,8 +101,10 @@ struct Model {
   // left out), ..., "output_scaling". layer_names replaces "layers.N".
   static Model from_mlp(const Mlp& mlp, std::span<const std::string> layer_names = {});
 
-  // Weights and biases, as many as graph::gather_weights() gives, and scales and shifts of layer normalisations. A
-  // layer without a bias has one of zeros, which a training may change: it counts.
+  // Weights and biases, as many as graph::gather_weights() gives. A layer without a bias has one of zeros, which a
+  // training may change: it counts.
+  std::size_t weight_count() const;
+  // These, and scales and shifts of layer normalisations.
   std::size_t parameter_count() const;
   // Throws Error (model) naming the node or port when names clash or are missing, sizes do not fit together, a
   // number is not finite, a scale is zero, or a range is empty; likewise the call.

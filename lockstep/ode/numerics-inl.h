@@ -97,11 +97,6 @@ struct ControlExponents {
 LOCKSTEP_HOST_DEVICE constexpr int error_power(int error_order, bool has_error3) {
   return error_order + (has_error3 ? 3 : 1);
 }
-// Hairer, Norsett and Wanner take 100. A hundred trial steps are 1 / k where a decay of rate k is all there is; there
-// the estimate of bs3, h k = z makes it z^3 (1 - z) / 48, vanishes though the step errs by 3 %. No other pair's does.
-LOCKSTEP_HOST_DEVICE constexpr double first_step_growth(int error_order, int stages) {
-  return error_order == 2 && stages == 4 ? 50 : 100;
-}
 LOCKSTEP_HOST_DEVICE constexpr ControlExponents control_exponents(int power) {
   return {0.85f / static_cast<float>(power), 0.2f / static_cast<float>(power)};
 }
@@ -165,6 +160,12 @@ LOCKSTEP_LANE_FN typename LD::V trial_step_size(typename LD::V d0_squared, typen
   const typename LD::V ratio = LD::mul(LD::set(0.01), LD::sqrt(LD::div(d0_squared, d1_squared)));
   const typename LD::M usable = LD::both(LD::le(small, d0_squared), LD::le(small, d1_squared));
   return LD::min(LD::abs(span), LD::select(usable, ratio, LD::set(1e-6)));
+}
+// How many trial steps the first step may be: 100 there. So many are 1 / k where a decay of rate k is all there is,
+// where the estimate of bs3, h k = z makes it z^3 (1 - z) / 48, vanishes though the step errs by 3 %. No other pair's
+// does.
+LOCKSTEP_HOST_DEVICE constexpr double first_step_growth(int error_order, int stages) {
+  return error_order == 2 && stages == 4 ? 50 : 100;
 }
 // Parts (d) to (f): h0 is the trial step, d2_squared the mean square of the scaled difference f1 - f0, `exponent`
 // 1 / error_power. At most `growth` trial steps. Returns the size, not the sign.
