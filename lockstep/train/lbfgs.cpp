@@ -153,6 +153,17 @@ bool is_lower(double loss, double start) {
   return loss < start - kRounding * std::fabs(start);
 }
 
+// By the pairs' quadratic model a whole step lowers the loss by half the slope: here by less than it rounds. With as
+// many pairs as there are parameters that matter the model has seen all directions, and what is found further on are
+// roundings of the loss; with fewer a flat direction may be unseen.
+template <class T>
+bool at_the_minimum(const Point<T>& start, std::size_t pairs) {
+  constexpr double kRounding = std::numeric_limits<T>::epsilon() / 2;
+  const auto unused = std::count(start.gradient.begin(), start.gradient.end(), T{0});
+  return pairs + static_cast<std::size_t>(unused) >= start.parameters.size() &&
+         -0.5 * start.slope < kRounding * std::fabs(start.loss);
+}
+
 // Only pairs of clearly positive curvature keep H positive definite; 1e-10 is far below what the Wolfe conditions
 // leave, and only rounding or an unfinished line search comes near it.
 template <class T>
@@ -228,6 +239,7 @@ LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objectiv
       start.slope = dot(view(start.gradient), view(d));
       const bool along_gradient = state_.pairs.empty();
       if (start.slope < 0 && std::isfinite(start.slope)) {
+        if (at_the_minimum(start, state_.pairs.size())) break;
         Line<T> line(start, std::move(d), objective, options_);
         const double first = along_gradient ? first_step(report.gradient_norm) : 1;
         Point<T> best = line.search(first);

@@ -30,7 +30,7 @@ enum class LbfgsStatus {
   advanced,   // the loss fell
   converged,  // the gradient is zero
   stalled,    // no step along the direction, nor along the steepest descent, lowers the loss by what is no rounding: in
-              // float32 by 2^-24 of it
+              // float32 by 2^-24 of it; or as many pairs as there are parameters foretell that none does
 };
 std::string_view to_string(LbfgsStatus status);
 

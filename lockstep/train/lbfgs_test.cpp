@@ -97,6 +97,32 @@ TEST(Lbfgs, what_float32_rounds_is_not_followed) {
   EXPECT_NEAR(y[0], 3, 1e-3);  // half a unit in the last place of 47 is 3.6e-15: |x - 3| = 2.7e-4
 }
 
+// As a sum over adaptive solves, whose derivative takes the steps' sizes to be constants: what moves with them is not
+// in the gradient.
+double rough_bowl(std::span<const double> x, std::span<double> gradient) {
+  double sum = 40;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double weight = std::pow(10.0, static_cast<double>(i)), distance = x[i] - 1;
+    sum += 0.5 * weight * distance * distance;
+    gradient[i] = weight * distance;
+  }
+  return sum * (1 + 1e-12 * std::sin(1e5 * x[0]));
+}
+
+TEST(Lbfgs, a_minimum_seen_from_all_sides_is_not_searched_for_roundings) {
+  std::vector<double> x(4, 0.0);
+  Lbfgs<double> lbfgs;
+  int evaluations = 0, last = 0;
+  for (int i = 0; i < 100; ++i) {
+    const LbfgsReport report = lbfgs.step(x, rough_bowl);
+    evaluations += last = report.evaluations;
+    if (report.status != LbfgsStatus::advanced) break;
+  }
+  EXPECT_EQ(last, 0);
+  EXPECT_LT(evaluations, 40);  // 62 where the search goes on along the gradient
+  for (const double v : x) EXPECT_NEAR(v, 1, 1e-6);
+}
+
 TEST(Lbfgs, the_loss_never_rises_and_steps_satisfy_the_wolfe_conditions) {
   std::vector<double> x = usual_start<double>(6);
   Lbfgs<double> lbfgs;
