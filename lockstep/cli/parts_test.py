@@ -298,7 +298,7 @@ class Messages(ToolTest):
                 "stop")
         refused('found ",", expected an operator, or the end; write decimal points: 0.5, not 0,5',
                 '[rhs.equations]\nx = "-0,5*x"')
-        refused('found "not", expected one of x, t, pi, e; write 1 - a for not a', '[rhs.equations]\nx = "if(not x, 1, 0)"')
+        refused('found "&", expected a number, a name, or an operator; write a and b', '[rhs.equations]\nx = "if(x && t, 1, 0)"')
         self.write("p.csv", 'x;y\n1;2\n1,000;2\n')
         refused("thousands without a comma: 1000, not 1,000", '[rhs.equations]\nx = "1"\ny = "1"',
                 ensemble='initial_state = { file = "p.csv" }')

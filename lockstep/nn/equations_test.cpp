@@ -94,8 +94,17 @@ TEST(Equations, call_the_functions_that_nets_are_made_of) {
                                                    {"atan2(1, -2)", std::atan2(1.0, -2.0)},
                                                    {"tanh(x)", std::tanh(0.5)},
                                                    {"erf(x)", std::erf(0.5)},
+                                                   {"expm1(x)", std::expm1(0.5)},
+                                                   {"expm1(y)", std::expm1(-2.0)},
+                                                   {"log1p(x)", std::log1p(0.5)},
+                                                   {"log2(k)", std::log2(3.0)},
+                                                   {"log10(k)", std::log10(3.0)},
+                                                   {"sign(y) + sign(0) + trunc(-1.5) + trunc(1.5)", -1},
+                                                   {"sign(x) - 2 * sign(-x)", 3},
                                                    {"min(x, y)", -2},
                                                    {"max(x, y)", 0.5},
+                                                   {"max(x, y, k, 1)", 3},
+                                                   {"min(x, y, k, 1, -3)", -3},
                                                    {"k^x", std::sqrt(3.0)},
                                                    {"pow(k, y)", 1.0 / 9},
                                                    {"y^3", -8},
@@ -109,6 +118,44 @@ TEST(Equations, call_the_functions_that_nets_are_made_of) {
                                                    {"softplus(x)", std::log1p(std::exp(0.5))},
                                                    {"sigmoid(x)", 1 / (1 + std::exp(-0.5))}}) {
     EXPECT_NEAR(value_of(text), expected, 4e-16 * std::abs(expected)) << text;
+  }
+}
+
+TEST(Equations, join_comparisons_by_words) {
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, double>>{{"x > 0 and y < 0", 1},
+                                                                                  {"x > 0 and y > 0", 0},
+                                                                                  {"x > 0 or y > 0", 1},
+                                                                                  {"x < 0 or y > 0", 0},
+                                                                                  {"not x > 0", 0},
+                                                                                  {"not x < 0 and not y > 0", 1},
+                                                                                  {"not (x < 0 or y < 0)", 0},
+                                                                                  {"1 == 1 or 1 == 1 and 1 == 2", 1},
+                                                                                  {"x != 0.5", 0},
+                                                                                  {"x != y", 1},
+                                                                                  {"3 + (x + 1 > y and k)", 4},
+                                                                                  {"k or y", 1},
+                                                                                  {"k and y and 0 * x", 0},
+                                                                                  {"not y", 0},
+                                                                                  {"not not k", 1},
+                                                                                  {"2 and not 0", 1},
+                                                                                  {"if(x > 0 and y < 0, k, x)", 3}}) {
+    EXPECT_EQ(value_of(text), expected) << text;
+  }
+  const double nan = std::nan("");
+  EXPECT_EQ(value_of("x != y", nan), 1);  // as IEEE has it
+  EXPECT_EQ(value_of("x < y or x > y or x == y", nan), 0);
+  Equations system;  // names of old
+  system.equations = {{"and", "not * or - (and > 1 and not > 1)", ""}};
+  system.parameters = {{"not", {}}, {"or", {}}};
+  EXPECT_EQ(equations(system).inputs.size(), 2u);
+}
+
+TEST(Equations, know_expm1_and_log1p_without_cancellation_or_early_overflow) {
+  for (const double x : {1e-300, 1e-9, -1e-9, 0.3, -0.3, 709.7, -800.0}) {
+    EXPECT_NEAR(value_of("expm1(x)", x), std::expm1(x), 1.5e-15 * std::abs(std::expm1(x))) << x;
+  }
+  for (const double x : {1e-300, 1e-9, -1e-9, -0.999, 1e300}) {
+    EXPECT_NEAR(value_of("log1p(x)", x), std::log1p(x), 1.5e-15 * std::abs(std::log1p(x))) << x;
   }
 }
 
@@ -321,17 +368,16 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"x)", "an operator, or the end"},
                                                         {"2x", "write 2 * ..."},
                                                         {"x y", "write * for products"},
-                                                        {"x < 1 and y < 1", "write a * b for both"},
-                                                        {"x < 1 or y < 1", "write max(a, b) for one"},
-                                                        {"x < 1 && y < 1", "write a * b for both"},
-                                                        {"x < 1 || y < 1", "write max(a, b) for one"},
+                                                        {"x < 1 && y < 1", "write a and b"},
+                                                        {"x < 1 || y < 1", "write a or b"},
+                                                        {"x < 1 and", "a number, a name"},
+                                                        {"and x", "one of x, y, k"},
                                                         {"|x|", "write abs(x)"},
-                                                        {"x != y", "write 1 - (a == b) for a != b"},
-                                                        {"!x", "write c == 0 for !c"},
+                                                        {"!x", "write not c"},
                                                         {"x > 0 ? 1 : 2", "write if(c, a, b)"},
                                                         {"x ** 2", "x^2"},
                                                         {"x = 2", "write == to compare"},
-                                                        {"1 < x < 2", "parentheses"},
+                                                        {"1 < x < 2", "write a < b and b < c"},
                                                         {"x(y + 1)", "x * (...)"},
                                                         {"\u2212x", "write - for \u2212"},
                                                         {"x \u2212 1", "write - for \u2212"},
@@ -339,17 +385,17 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"x\u00b2", "write ^2 for \u00b2"},
                                                         {"\u03c0 * x", "write pi for \u03c0"},
                                                         {"x \u2264 y", "write <= for \u2264"},
-                                                        {"x\u2260y", "write 1 - (a == b) for a \u2260 b"},
-                                                        {"x <> y", "write 1 - (a == b) for a <> b"},
+                                                        {"x\u2260y", "write a != b for a \u2260 b"},
+                                                        {"x <> y", "write a != b for a <> b"},
                                                         {"x // y", "write floor(a / b) for a // b"},
                                                         {"2 * \u0445", "it has the character U+0445"},
                                                         {"x\u200b + 1", "it has the character U+200B"},
                                                         {"x\u00a0+ 1", "it has the character U+00A0"},
-                                                        {"sinn(x)", "did you mean \"sin\"?"},
+                                                        {"coss(x)", "did you mean \"cos\"?"},
                                                         {"ln(x)", "write log(x), the natural logarithm"},
-                                                        {"sign(x)", "write if(x < 0, -1, x > 0)"},
+                                                        {"sgn(x)", "write sign(x)"},
                                                         {"fmod(x, y)", "write mod(x, y), which has the sign of y"},
-                                                        {"trunc(x)", "write if(x < 0, ceil(x), floor(x))"},
+                                                        {"fix(x)", "write trunc(x)"},
                                                         {"x % 0 % 2 + 5 % 0", "a finite number"},
                                                         {"sin", "call it"},
                                                         {"sin(x, y)", "expected 1"},
@@ -360,6 +406,7 @@ TEST(Equations, refuse_what_is_no_expression_and_say_what_to_write) {
                                                         {"arctan2(x, y)", "write atan2(y, x)"},
                                                         {"atan(x, y)", "atan of 2 arguments, expected 1"},
                                                         {"atan2(x)", "atan2 of 1 argument, expected 2"},
+                                                        {"max(x)", "max of 1 argument, expected 2 or more"},
                                                         {"arcsinh(x)", "write asinh(x)"},
                                                         {"clamp(x, 2, 1)", "the lower one first"},
                                                         {std::string(300, '('), "nesting"},

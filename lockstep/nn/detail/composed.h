@@ -1,5 +1,5 @@
 // Functions out of those that graphs have, for whatever builds one: tan, sinh and cosh, asin, acos and atan2, asinh,
-// acosh and atanh, log1p, ceil and sign.
+// acosh and atanh, expm1, log1p and logarithms, ceil, trunc and sign.
 #pragma once
 
 #include <numbers>
@@ -47,6 +47,12 @@ Value cosh_of(Graph& graph, const Value& x) {
 template <class Graph, class Value>
 Value ceil_of(Graph& graph, const Value& x) {
   return graph.unary(UnaryKind::negate, graph.unary(UnaryKind::floor, graph.unary(UnaryKind::negate, x)));
+}
+
+template <class Graph, class Value>
+Value trunc_of(Graph& graph, const Value& x) {
+  const Value negative = graph.binary(BinaryKind::less, x, graph.number(0));
+  return graph.select(negative, ceil_of(graph, x), graph.unary(UnaryKind::floor, x));
 }
 
 // (0 < x) - (x < 0), and NaN of NaN.
@@ -105,6 +111,20 @@ Value atan2_of(Graph& graph, const Value& y, const Value& x) {
   const Value half = graph.select(below, graph.number(-kPi), graph.number(kPi));
   const Value start = graph.select(steep, quarter, graph.select(left, half, zero));
   return graph.binary(BinaryKind::add, graph.unary(UnaryKind::arctangent, slope), start);
+}
+
+// elu, or where x is positive (1 - e^-x) e^x, by which the one overflows where the other does.
+template <class Graph, class Value>
+Value expm1_of(Graph& graph, const Value& x) {
+  const auto elu = [&](const Value& argument) { return graph.activate({ActivationKind::elu, 1}, argument); };
+  const Value m = graph.unary(UnaryKind::negate, elu(graph.unary(UnaryKind::negate, x)));
+  const Value positive = graph.binary(BinaryKind::less, graph.number(0), x);
+  return graph.select(positive, graph.binary(BinaryKind::multiply, m, graph.unary(UnaryKind::exp, x)), elu(x));
+}
+
+template <class Graph, class Value>
+Value log_by_base(Graph& graph, const Value& x, double log_of_base) {
+  return graph.binary(BinaryKind::divide, graph.unary(UnaryKind::log, x), graph.number(log_of_base));
 }
 
 // log(1 + x). With u = 1 + x as it is rounded, log(u) x / (u - 1) makes up for the rounding, as log(1 + x) / x hardly

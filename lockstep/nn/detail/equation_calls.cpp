@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cmath>
 #include <iterator>
+#include <numbers>
+#include <numeric>
 #include <utility>
 
 #include "lockstep/nn/detail/composed.h"
@@ -93,9 +95,9 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
   tokens.expect(")", "an operator, \",\" or \")\"");
   if (is_open) return open_output(tokens, name, open_[open_at], inputs, texts);
   if (net != system_.nets.end()) return net_output(tokens, name, *net, inputs, texts);
-  if (inputs.size() != function->arguments) {
+  if (inputs.size() < function->arguments || (inputs.size() > function->arguments && !function->or_more)) {
     tokens.refuse(name, std::string(name.text) + " of " + arguments_text(inputs.size()),
-                  std::to_string(function->arguments));
+                  std::to_string(function->arguments) + (function->or_more ? " or more" : ""));
   }
   return checked(tokens, name, this->function(tokens, name, inputs));
 }
@@ -103,10 +105,19 @@ Value EquationReader::called(Tokens& tokens, const Token& name) {
 Value EquationReader::function(Tokens& tokens, const Token& name, const std::vector<Value>& inputs) {
   const Value& x = inputs[0];
   if (const auto kind = unary_named(name.text)) return graph_.unary(*kind, x);
-  if (name.text == "min") return graph_.binary(BinaryKind::minimum, x, inputs[1]);
-  if (name.text == "max") return graph_.binary(BinaryKind::maximum, x, inputs[1]);
+  if (name.text == "min" || name.text == "max") {
+    const BinaryKind kind = name.text == "min" ? BinaryKind::minimum : BinaryKind::maximum;
+    return std::accumulate(inputs.begin() + 1, inputs.end(), x,
+                           [&](const Value& a, const Value& b) { return graph_.binary(kind, a, b); });
+  }
   if (name.text == "mod") return graph_.binary(BinaryKind::modulo, x, inputs[1]);
   if (name.text == "ceil") return ceil_of(graph_, x);
+  if (name.text == "trunc") return trunc_of(graph_, x);
+  if (name.text == "sign") return sign_of(graph_, x);
+  if (name.text == "expm1") return expm1_of(graph_, x);
+  if (name.text == "log1p") return log1p_of(graph_, x);
+  if (name.text == "log2") return log_by_base(graph_, x, std::numbers::ln2);
+  if (name.text == "log10") return log_by_base(graph_, x, std::numbers::ln10);
   if (name.text == "pow") return power(x, inputs[1]);
   if (name.text == "square") return graph_.binary(BinaryKind::multiply, x, x);
   if (name.text == "if") return graph_.select(x, inputs[1], inputs[2]);

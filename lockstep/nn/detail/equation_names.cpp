@@ -8,18 +8,18 @@ namespace lockstep::nn::detail {
 namespace {
 
 // What functions of other languages are called here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kElsewhere{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kElsewhere{
     {{"ln", "write log(x), the natural logarithm"},
-     {"log10", "write log(x) / log(10)"},
-     {"log2", "write log(x) / log(2)"},
      {"fabs", "write abs(x)"},
      {"fmod", "write mod(x, y), which has the sign of y"},
      {"remainder", "write mod(x, y)"},
      {"rem", "write mod(x, y), which has the sign of y"},
-     {"trunc", "write if(x < 0, ceil(x), floor(x))"},
-     {"sign", "write if(x < 0, -1, x > 0)"},
-     {"sgn", "write if(x < 0, -1, x > 0)"},
+     {"fix", "write trunc(x)"},
+     {"sgn", "write sign(x)"},
      {"heaviside", "write x > 0, which is 1 or 0"},
+     {"step", "write x > 0, which is 1 or 0"},
+     {"hypot", "write sqrt(x^2 + y^2)"},
+     {"cbrt", "write sign(x) * abs(x)^(1/3)"},
      {"where", "write if(condition, a, b)"},
      {"arcsin", "write asin(x)"},
      {"arccos", "write acos(x)"},

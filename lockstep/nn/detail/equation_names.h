@@ -23,13 +23,15 @@ constexpr bool is_name(std::string_view text) {
 struct NamedFunction {
   std::string_view name;
   std::size_t arguments;
+  bool or_more = false;
 };
-inline constexpr std::array<NamedFunction, 34> kNamedFunctions = {
-    {{"abs", 1},      {"acos", 1},     {"acosh", 1}, {"asin", 1},    {"asinh", 1}, {"atan", 1}, {"atan2", 2},
-     {"atanh", 1},    {"ceil", 1},     {"clamp", 3}, {"cos", 1},     {"cosh", 1},  {"erf", 1},  {"exp", 1},
-     {"floor", 1},    {"gelu", 1},     {"if", 3},    {"log", 1},     {"max", 2},   {"min", 2},  {"mod", 2},
-     {"pow", 2},      {"relu", 1},     {"round", 1}, {"sigmoid", 1}, {"silu", 1},  {"sin", 1},  {"sinh", 1},
-     {"softplus", 1}, {"softsign", 1}, {"sqrt", 1},  {"square", 1},  {"tan", 1},   {"tanh", 1}}};
+inline constexpr std::array<NamedFunction, 40> kNamedFunctions = {
+    {{"abs", 1},     {"acos", 1},      {"acosh", 1},     {"asin", 1}, {"asinh", 1}, {"atan", 1},     {"atan2", 2},
+     {"atanh", 1},   {"ceil", 1},      {"clamp", 3},     {"cos", 1},  {"cosh", 1},  {"erf", 1},      {"exp", 1},
+     {"expm1", 1},   {"floor", 1},     {"gelu", 1},      {"if", 3},   {"log", 1},   {"log10", 1},    {"log1p", 1},
+     {"log2", 1},    {"max", 2, true}, {"min", 2, true}, {"mod", 2},  {"pow", 2},   {"relu", 1},     {"round", 1},
+     {"sigmoid", 1}, {"sign", 1},      {"silu", 1},      {"sin", 1},  {"sinh", 1},  {"softplus", 1}, {"softsign", 1},
+     {"sqrt", 1},    {"square", 1},    {"tan", 1},       {"tanh", 1}, {"trunc", 1}}};
 // nullptr where there is none.
 const NamedFunction* named_function(std::string_view name);
 

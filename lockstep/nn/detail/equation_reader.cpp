@@ -20,12 +20,15 @@ struct Operator {
   std::string_view symbol;
   int binding;  // the higher the tighter
 };
-constexpr int kComparison = 1, kSum = 2, kProduct = 3, kSign = 4, kPower = 5;
-constexpr std::array<Operator, 11> kOperators = {{{"<", kComparison},
+constexpr int kOr = 1, kAnd = 2, kNot = 3, kComparison = 4, kSum = 5, kProduct = 6, kSign = 7, kPower = 8;
+constexpr std::array<Operator, 14> kOperators = {{{"or", kOr},
+                                                  {"and", kAnd},
+                                                  {"<", kComparison},
                                                   {"<=", kComparison},
                                                   {">", kComparison},
                                                   {">=", kComparison},
                                                   {"==", kComparison},
+                                                  {"!=", kComparison},
                                                   {"+", kSum},
                                                   {"-", kSum},
                                                   {"*", kProduct},
@@ -41,8 +44,6 @@ std::optional<double> constant_named(std::string_view name) {
 
 // What to write where an expression goes on without an operator.
 std::string operator_remedy(const Token& next) {
-  if (next.kind == Token::Kind::name && next.text == "and") return "write a * b for both of two comparisons";
-  if (next.kind == Token::Kind::name && next.text == "or") return "write max(a, b) for one of two comparisons";
   if (next.kind == Token::Kind::symbol && next.is(",")) return "write decimal points: 0.5, not 0,5";
   const std::string sign = next.kind == Token::Kind::name ? keyboard_remedy(next.text) : "";
   if (!sign.empty()) return sign;
@@ -134,7 +135,7 @@ Value EquationReader::expression(Tokens& tokens, int binding) {
   Value value = operand(tokens);
   for (;;) {
     const Token symbol = tokens.now();
-    const auto found = std::ranges::find_if(kOperators, [&](const Operator& o) { return symbol.is(o.symbol); });
+    const auto found = std::ranges::find_if(kOperators, [&](const Operator& o) { return symbol.text == o.symbol; });
     if (found == kOperators.end() || found->binding <= binding) return value;
     tokens.take();
     if (symbol.is("*") && tokens.now().is("*")) {
@@ -142,16 +143,17 @@ Value EquationReader::expression(Tokens& tokens, int binding) {
     }
     // Powers group from the right, and their exponents may have a sign; all others from the left.
     const Value right = expression(tokens, symbol.is("^") ? kSign - 1 : found->binding);
-    value = checked(tokens, symbol, combine(symbol, value, right));
+    value = checked(tokens, symbol, combine(found->symbol, value, right));
     if (found->binding != kComparison) continue;
     const bool chained = std::ranges::any_of(
         kOperators, [&](const Operator& o) { return o.binding == kComparison && tokens.now().is(o.symbol); });
-    if (chained) tokens.refuse(tokens.now(), tokens.now().quoted(), "one comparison", "put parentheses around one");
+    if (chained) tokens.refuse(tokens.now(), tokens.now().quoted(), "one comparison", "write a < b and b < c");
   }
 }
 
 Value EquationReader::operand(Tokens& tokens) {
   const Token token = tokens.take();
+  if (token.text == "not" && !names_.contains(token.text)) return opposite(expression(tokens, kNot));
   if (token.kind == Token::Kind::number) return EquationGraph::number(token.number);
   if (token.kind == Token::Kind::name) return tokens.now().is("(") ? called(tokens, token) : named(tokens, token);
   if (token.is("-")) return graph_.unary(UnaryKind::negate, expression(tokens, kSign));
@@ -164,18 +166,36 @@ Value EquationReader::operand(Tokens& tokens) {
   tokens.refuse(token, token.quoted(), "a number, a name, or \"(\"");
 }
 
-Value EquationReader::combine(const Token& symbol, const Value& a, const Value& b) {
-  if (symbol.is("+")) return graph_.binary(BinaryKind::add, a, b);
-  if (symbol.is("-")) return graph_.binary(BinaryKind::subtract, a, b);
-  if (symbol.is("*")) return graph_.binary(BinaryKind::multiply, a, b);
-  if (symbol.is("/")) return graph_.binary(BinaryKind::divide, a, b);
-  if (symbol.is("%")) return graph_.binary(BinaryKind::modulo, a, b);
-  if (symbol.is("<")) return graph_.binary(BinaryKind::less, a, b);
-  if (symbol.is("<=")) return graph_.binary(BinaryKind::less_or_equal, a, b);
-  if (symbol.is(">")) return graph_.binary(BinaryKind::less, b, a);
-  if (symbol.is(">=")) return graph_.binary(BinaryKind::less_or_equal, b, a);
-  if (symbol.is("==")) return graph_.binary(BinaryKind::equal, a, b);
+Value EquationReader::combine(std::string_view symbol, const Value& a, const Value& b) {
+  if (symbol == "+") return graph_.binary(BinaryKind::add, a, b);
+  if (symbol == "-") return graph_.binary(BinaryKind::subtract, a, b);
+  if (symbol == "*") return graph_.binary(BinaryKind::multiply, a, b);
+  if (symbol == "/") return graph_.binary(BinaryKind::divide, a, b);
+  if (symbol == "%") return graph_.binary(BinaryKind::modulo, a, b);
+  if (symbol == "<") return one_or_zero(graph_.binary(BinaryKind::less, a, b));
+  if (symbol == "<=") return one_or_zero(graph_.binary(BinaryKind::less_or_equal, a, b));
+  if (symbol == ">") return one_or_zero(graph_.binary(BinaryKind::less, b, a));
+  if (symbol == ">=") return one_or_zero(graph_.binary(BinaryKind::less_or_equal, b, a));
+  if (symbol == "==") return one_or_zero(graph_.binary(BinaryKind::equal, a, b));
+  if (symbol == "!=") return opposite(one_or_zero(graph_.binary(BinaryKind::equal, a, b)));
+  if (symbol == "and") return one_or_zero(graph_.binary(BinaryKind::multiply, truth(a), truth(b)));
+  if (symbol == "or") return one_or_zero(graph_.binary(BinaryKind::maximum, truth(a), truth(b)));
   return power(a, b);
+}
+
+Value EquationReader::one_or_zero(Value value) {
+  if (!value.is_number()) ones_and_zeros_.insert(value.node);
+  return value;
+}
+
+Value EquationReader::truth(const Value& value) {
+  if (value.is_number()) return EquationGraph::number(value.number != 0 ? 1 : 0);
+  if (ones_and_zeros_.contains(value.node)) return value;
+  return one_or_zero(graph_.select(value, EquationGraph::number(1), EquationGraph::number(0)));
+}
+
+Value EquationReader::opposite(const Value& value) {
+  return one_or_zero(graph_.binary(BinaryKind::subtract, EquationGraph::number(1), truth(value)));
 }
 
 // The small whole powers are products: faster, and exact where these are.
@@ -231,7 +251,6 @@ void EquationReader::unknown(Tokens& tokens, const Token& name) const {
   const auto is_it = [&](const auto& net) { return net.name == name.text; };
   const bool is_net = std::ranges::any_of(system_.nets, is_it) || std::ranges::any_of(open_, is_it);
   if (is_net || named_function(name.text)) remedy = "call it, " + std::string(name.text) + "(...)";
-  if (name.text == "not" && remedy.empty()) remedy = "write 1 - a for not a";
   // That one may have been meant does not tell what is wrong with letters that look the same.
   const std::string alike = look_alike_remedy(name.text, known);
   if (const std::string typed = alike.empty() ? keyboard_remedy(name.text) : alike; !typed.empty())

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,10 @@ class EquationReader {
   void add_name(const std::string& name, const std::string& where, Name meaning);
   Value expression(Tokens& tokens, int binding);
   Value operand(Tokens& tokens);
-  Value combine(const Token& symbol, const Value& a, const Value& b);
+  Value combine(std::string_view symbol, const Value& a, const Value& b);
+  Value one_or_zero(Value value);   // notes that it is nothing else
+  Value truth(const Value& value);  // 1 where it is not 0, else 0
+  Value opposite(const Value& value);
   Value power(const Value& base, const Value& exponent);
   Value checked(Tokens& tokens, const Token& at, Value value);
   Value named(Tokens& tokens, const Token& name);
@@ -78,6 +82,7 @@ class EquationReader {
   std::map<std::string, Name, std::less<>> names_;
   std::vector<Definition> definitions_;
   std::vector<OpenNet> open_;
+  std::set<std::string, std::less<>> ones_and_zeros_;  // nodes of which nothing else comes
   int depth_ = 0;
   std::optional<std::size_t> time_at_;
 };

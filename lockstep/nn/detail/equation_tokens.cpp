@@ -20,13 +20,12 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // What to write for a sign of programming languages that is none here.
 std::string sign_remedy(std::string_view rest) {
-  if (rest.starts_with("!=")) return "write 1 - (a == b) for a != b";
-  if (rest.starts_with('!')) return "write c == 0 for !c";
-  if (rest.starts_with('&')) return "write a * b for both of two comparisons";
-  if (rest.starts_with("||")) return "write max(a, b) for one of two comparisons";
-  if (rest.starts_with('|')) return "write abs(x), or max(a, b) for one of two comparisons";
+  if (rest.starts_with('!')) return "write not c for !c";
+  if (rest.starts_with('&')) return "write a and b";
+  if (rest.starts_with("||")) return "write a or b";
+  if (rest.starts_with('|')) return "write abs(x), or a or b";
   if (rest.starts_with('?')) return "write if(c, a, b) for c ? a : b";
-  if (rest.starts_with("<>")) return "write 1 - (a == b) for a <> b";
+  if (rest.starts_with("<>")) return "write a != b for a <> b";
   if (rest.starts_with("//")) return "write floor(a / b) for a // b";
   return {};
 }
@@ -126,8 +125,8 @@ void Tokens::refuse(const Token& at, std::string found, std::string expected, st
 }
 
 void Tokens::read() {
-  static constexpr std::array<std::string_view, 18> kSymbols{"<=", ">=", "==", "+", "-", "*", "/", "%", "^",
-                                                             "(",  ")",  "[",  "]", ",", ".", "<", ">", "="};
+  static constexpr std::array<std::string_view, 19> kSymbols{"<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "^",
+                                                             "(",  ")",  "[",  "]",  ",", ".", "<", ">", "="};
   const std::string_view text = source_.text;
   while (next_ < text.size() && is_space(text[next_])) ++next_;
   now_ = {Token::Kind::end, {}, next_, 0};
@@ -187,7 +186,7 @@ std::string keyboard_remedy(std::string_view name) {
   for (const auto& [sign, word] : kSigns) {
     if (name.find(sign) != name.npos) return "write " + std::string(word) + " for " + std::string(sign);
   }
-  if (name.find("\u2260") != name.npos) return "write 1 - (a == b) for a \u2260 b";
+  if (name.find("\u2260") != name.npos) return "write a != b for a \u2260 b";
   const std::string code = strange_character(name);
   return code.empty() ? ""
                       : "it has the character " + code + ", which may look like another or like nothing: type it anew";

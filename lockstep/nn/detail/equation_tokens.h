@@ -13,7 +13,7 @@ namespace lockstep::nn::detail {
 struct Token {
   enum class Kind { number, name, symbol, end };
   Kind kind = Kind::end;
-  std::string_view text;   // of the source; symbols: + - * / ^ ( ) [ ] , . < <= > >= ==
+  std::string_view text;   // of the source; symbols: + - * / ^ ( ) [ ] , . < <= > >= == !=
   std::size_t offset = 0;  // in bytes
   double number = 0;
 
