@@ -113,7 +113,7 @@ def flux_of_a_face():
     Components ti, si, te, se: temperatures and slopes of ions and electrons; the first and third answer with the fluxes.
     """
     asked = ["-R * si / ti", "-R * se / te", "peaking", "peaking", "q", "4.4 * x^2 / q", "x", "ti / te",
-             "log(bounces / te^2) / log(10)", "1"]
+             "log10(bounces / te^2)", "1"]
     arguments = ", ".join(f"clamp({text}, {low!r}, {high!r})" for text, low, high in
                           zip(asked, lowest.tolist(), highest.tolist()))
     answers = {name: f"qlknn({arguments})[{i}]"
