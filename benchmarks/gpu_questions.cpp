@@ -306,6 +306,22 @@ void wide_net(const Rows& rows, std::vector<Answer>& answers) {
   answers.push_back(answer);
 }
 
+// Nor this one: what makes the device worth its while, and `auto` may be told of where it holds.
+void stiff(const Rows& rows, std::vector<Answer>& answers) {
+  const std::string question = "Robertson's reaction by rodas5p, float64, 262,144 trajectories, against all CPU cores";
+  const std::string target = "at least 1 times";
+  const auto ours = rows.ours("stiff", "float64");
+  const Json* const row = fastest(ours);
+  const Json* const cpu = fastest(rows.ours("stiff_cpu", nullptr));
+  if (row == nullptr || cpu == nullptr) {
+    answers.push_back(row == nullptr ? without_ours(question, target, ours)
+                                     : unanswered(question, target, "no row of the CPU"));
+    return;
+  }
+  const double ratio = per_piece(*cpu) / per_piece(*row);
+  answers.push_back(answered(question, ratio >= 1, target, ratio, "times"));
+}
+
 }  // namespace
 
 std::vector<Answer> answer_questions(const std::vector<Json>& all) {
@@ -318,6 +334,7 @@ std::vector<Answer> answer_questions(const std::vector<Json>& all) {
   lorenz_fixed(rows, answers);
   neural(rows, answers);
   wide_net(rows, answers);
+  stiff(rows, answers);
   file(rows, answers);
   return answers;
 }

@@ -46,6 +46,18 @@ TEST(GpuQuestions, a_net_is_judged_by_the_share_of_the_peak_measured_beside_it) 
   EXPECT_EQ(answer_to({mlp("float32", 1e-3), mlp("bf16", 0.19e-3)}, "bf16")["verdict"], "met");
 }
 
+TEST(GpuQuestions, stiff_problems_are_judged_by_what_the_cpu_takes_for_each_trajectory) {
+  const Json cpu = {{"workload", "stiff_cpu"}, {"size", 1000}, {"seconds", 1.0}};
+  Json device = {{"workload", "stiff"}, {"precision", "float64"}, {"size", 10000}, {"seconds", 0.5}, {"failed", 0}};
+  EXPECT_NEAR(answer_to({cpu, device}, "rodas5p")["measured"].get<double>(), 20, 1e-12);
+  EXPECT_EQ(answer_to({device}, "rodas5p")["verdict"], "not measured");
+  device["seconds"] = 11;
+  EXPECT_EQ(answer_to({cpu, device}, "rodas5p")["verdict"], "not met");
+  device["failed"] = 1;  // other bits
+  device["seconds"] = 0.5;
+  EXPECT_NE(answer_to({cpu, device}, "rodas5p")["verdict"], "met");
+}
+
 TEST(GpuQuestions, a_time_stands_beside_what_its_instructions_take_on_this_card) {
   // 31,300 instructions of each of 4 schedulers for 128 samples, 30e12 / 32 a second: 1.043 ms for a million samples.
   const Json net = answer_to({kDevice, kPeak32, mlp("float32", 1.2e-3)}, "float32");

@@ -71,7 +71,7 @@ speed() {
   measure "timings of a net" 60 "$bin/gpu_mlp"
   # On the report's disk, whatever /tmp is.
   mkdir -p "$report.files"
-  for workload in lorenz neural lorenz_rk4 wide_net file; do  # each by itself: an error on the device ends a process
+  for workload in lorenz neural lorenz_rk4 wide_net stiff file; do  # each by itself: an error on the device ends a process
     measure "timings: $workload" 90 "$bin/gpu_bench" --only "$workload" --folder "$report.files" \
       --model "$here/examples/lorenz/lorenz_tanh_3_100_3.safetensors"
   done

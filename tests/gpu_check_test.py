@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 # Each workload by itself, after the peaks and the net.
-MEASURED = ["device", "mlp", "lorenz", "neural", "lorenz_rk4", "wide_net", "file"]
+MEASURED = ["device", "mlp", "lorenz", "neural", "lorenz_rk4", "wide_net", "stiff", "file"]
 # A Python that takes other libraries' times: one row, and never ends; one that ends has read what was kept.
 PEERS = """#!/bin/sh
 [ "$1" != -c ] || exit 0
@@ -195,7 +195,7 @@ def main():
     process.wait()
     found = report(folder)
     assert found["done"] == "speed" and parts(found) == {"speed", "tests"}, found
-    assert len(found["measured"]) == 7 and found["result"] == "running" and found["questions"] == 7, found
+    assert len(found["measured"]) == len(MEASURED) and found["result"] == "running" and found["questions"] == len(MEASURED), found
 
     # A kill in the middle of a program keeps the rows that it has printed.
     shutil.copy(f"{folder}/gpu_check.json", f"{folder}/before.json")
@@ -221,7 +221,7 @@ def main():
                                           "races", "counters", "choices", "more_peers"}, found
     assert row(found, "same bits: lorenz net, f32")["status"] == "passed", found
     names = [row["name"] for row in found["rows"]]
-    assert len(names) == len(set(names)) and len(found["measured"]) == 7, names
+    assert len(names) == len(set(names)) and len(found["measured"]) == len(MEASURED), names
 
     # A part that the end of a run cuts short is done again by the next.
     path = f"{folder}/bin:{os.environ['PATH']}"
