@@ -11,6 +11,7 @@
 #include "lockstep/ode/cuda/gemm/device_gemm.h"
 #include "lockstep/ode/cuda/load.h"
 #include "lockstep/ode/cuda/program.h"
+#include "lockstep/ode/detail/problem_knots.h"
 #include "lockstep/ode/detail/refuse.h"
 
 namespace lockstep::ode {
@@ -146,7 +147,8 @@ class DeviceSolverState {
     problem_.rhs = std::move(rhs);
     problem_.event = std::move(event);
     if (!problem_.rhs) refuse("rhs", "null", "a right-hand side");
-    if (options.stop_at_knots && (problem_.rhs->moves_knots() || problem_.rhs->repeats_knots())) {
+    const detail::ProblemKnots functions(problem_);
+    if (options.stop_at_knots && (functions.moves_knots() || functions.repeats_knots())) {
       refuse("rhs", "one that jumps or bends at times that parameters or spans tell, which lie on the device",
              "times that the host knows",
              "give them as stops, with stop_at_knots = false, or solve from the host's arrays with ode::solve");

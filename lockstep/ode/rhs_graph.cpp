@@ -141,6 +141,7 @@ class GraphNet : public StateFunction {
     }
     using Form = detail::GraphSourceForm;
     source_ = detail::graph_source(graph_, pieces_, outputs() == 1 ? Form::event : Form::derivative);
+    knots_ = detail::known_knots(graph_, pieces_, parameters_);
   }
 
   std::size_t components() const override { return components_; }

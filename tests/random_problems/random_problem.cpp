@@ -209,15 +209,34 @@ nn::Equations any_equations(Draw& draw) {
   return system;
 }
 
+// What jumps with the time.
+std::string leap(Draw& draw, Texts& texts) {
+  const std::string from = texts.number(-1, 1), to = texts.number(-1, 1);
+  switch (draw.below(4)) {
+    case 0:
+      return joined({"if(t < ", texts.number(0, 1), ", ", from, ", ", to, ")"});
+    case 1:
+      return joined({"if(t % ", texts.number(0.1, 0.7), " < ", texts.number(0.05, 0.4), ", ", from, ", ", to, ")"});
+    case 2:
+      return joined({"(", from, " * floor(", texts.number(1, 9), " * t))"});
+    default:
+      return joined({"(", from, " * (t % ", texts.number(0.2, 1), "))"});
+  }
+}
+
 // A function that is near zero now and then: a component or an expression, less a number.
 std::string any_function(Draw& draw, const nn::Equations& system) {
   Texts texts(draw, system);
   const std::string at = texts.number(-1, 1);
-  switch (draw.below(4)) {
+  switch (draw.below(6)) {
     case 0:
       return texts.expression(2) + " - " + at;
     case 1:
       return "sin(" + texts.number(1, 20) + " * t) - " + at;
+    case 2:  // which leaps with the time
+      return joined({system.equations[draw.below(system.equations.size())].name, " - ", leap(draw, texts)});
+    case 3:
+      return joined({leap(draw, texts), " - ", at, " * ", texts.leaf()});
     default:
       return system.equations[draw.below(system.equations.size())].name + " - " + at;
   }

@@ -304,7 +304,9 @@ void AdjointTile<T>::keep_event_end(int lane) {
   end_lane(lane, Status::terminated);
   outcome_[lane].end_time = saver_.event_time(lane);
   const double theta = saver_.event_theta(lane);
-  event_ends_[lane] = {.step = steps_.size() - 1, .theta = theta, .rate = rate_within(lane, theta)};
+  const bool leapt = saver_.leapt(lane);
+  event_ends_[lane] = {.step = steps_.size() - 1, .theta = theta, .leapt = leapt, .rate = {}};
+  if (!leapt) event_ends_[lane].rate = rate_within(lane, theta);
   keep_end_state(lane, saver_.event_states());
 }
 

@@ -230,6 +230,7 @@ class AdjointTile {
     double theta = 0;
     bool by_impulse = false;   // at the step's end: the time is the impulse's, whatever the state
     bool by_reset = false;     // by the state that the step's reset left
+    bool leapt = false;        // by its function's leap at the step's end, at a time that nothing moves
     std::vector<double> rate;  // [component], of the interpolant there: du/dt
   };
   EventEnd event_ends_[kTileLanes];          // of lanes that met their event

@@ -5,7 +5,7 @@
 //   dy+ = r_u du* + r_t dt* + r_p dp - f+ dt*,
 // for a trajectory that sets out dt* later from the same state is behind by f+ dt* (the saltation matrix: Leine and
 // Nijmeijer, Dynamics and Bifurcations of Non-Smooth Mechanical Systems, 2004, section 7.2). Resets that the first one
-// strikes have the same dt*; those that impulses strike have none.
+// strikes have the same dt*; those that impulses strike, or their functions' own leaps at a stop, have none.
 #include <algorithm>
 #include <utility>
 
@@ -43,7 +43,7 @@ LaneMask AdjointTile<T>::reset_lanes() {
   const LaneMask moved = saver_.cut() & ~saver_.piled_up();
   for (LaneMask bits = moved; bits != 0; bits &= bits - 1) {
     const int lane = __builtin_ctz(bits);
-    rates[static_cast<std::size_t>(lane)] = rate_within(lane, saver_.event_theta(lane));
+    if (!saver_.leapt(lane)) rates[static_cast<std::size_t>(lane)] = rate_within(lane, saver_.event_theta(lane));
   }
   const LaneMask over = saver_.reset();
   keep_resets(true);
@@ -70,7 +70,9 @@ void AdjointTile<T>::keep_resets(bool within) {
       steps_.back().reset |= bit;
       resets_.push_back({.step = steps_.size() - 1,
                          .within = within,
+                         .leapt = within && saver_.leapt(change.lane),
                          .t = tile_.t[change.lane],
+                         .seen = saver_.seen(change.lane),
                          .theta = within ? saver_.event_theta(change.lane) : 1});
     }
     const auto of_lane = [&](const ResetRecord<T>& record) {
@@ -115,10 +117,10 @@ void AdjointTile<T>::push_forward(const ResetRecord<T>& record, const Directions
   std::vector<double> parameters(m);
   for (std::size_t i = 0; i < m; ++i)
     parameters[i] = static_cast<double>(at(tile_.parameters.data(), record.lane(), i));
-  if (record.within) {
+  if (record.within && !record.leapt) {
     const ResetChange& first = record.changes.front();
     const CrossingSlopes slopes =
-        crossing_slopes(context_.problem->resets[first.reset], record.t, first.before, parameters, record.rate);
+        crossing_slopes(context_.problem->resets[first.reset], record.seen, first.before, parameters, record.rate);
     for (std::size_t d = 0; d < count; ++d) {
       double change = directions.along(d, slopes.by_parameter);
       for (std::size_t c = 0; c < n; ++c) change += slopes.by_state[c] * columns[c * count + d];
@@ -132,7 +134,7 @@ void AdjointTile<T>::push_forward(const ResetRecord<T>& record, const Directions
       std::ranges::fill(unit, 0.0);
       unit[o] = 1;
       const double along = new_state(context_.problem->resets[change.reset])
-                               .transpose(record.t, change.before, parameters, unit, by_state, by_parameter);
+                               .transpose(record.seen, change.before, parameters, unit, by_state, by_parameter);
       for (std::size_t d = 0; d < count; ++d) {
         double sum = along * by_time[d] + directions.along(d, by_parameter);
         for (std::size_t c = 0; c < n; ++c) sum += by_state[c] * columns[c * count + d];
@@ -158,14 +160,14 @@ void AdjointTile<T>::pull_back(const ResetRecord<T>& record, std::span<double> b
   for (std::size_t i = record.changes.size(); i-- > 0;) {
     const ResetChange& change = record.changes[i];
     along += new_state(context_.problem->resets[change.reset])
-                 .transpose(record.t, change.before, parameters, bar, by_state, by_parameter);
+                 .transpose(record.seen, change.before, parameters, bar, by_state, by_parameter);
     std::ranges::copy(by_state, bar.begin());
     for (std::size_t k = 0; k < m; ++k) parameter_bar[k] += by_parameter[k];
   }
-  if (record.within) {
+  if (record.within && !record.leapt) {
     const ResetChange& first = record.changes.front();
     const CrossingSlopes slopes =
-        crossing_slopes(context_.problem->resets[first.reset], record.t, first.before, parameters, record.rate);
+        crossing_slopes(context_.problem->resets[first.reset], record.seen, first.before, parameters, record.rate);
     for (std::size_t c = 0; c < n; ++c) along += bar[c] * record.rate[c];
     const double share = along / slopes.rate;
     for (std::size_t c = 0; c < n; ++c) bar[c] -= share * slopes.by_state[c];
@@ -213,9 +215,9 @@ void AdjointTile<T>::reverse_resets(std::size_t step) {
   std::fill_n(bar_.theta, kTileLanes, 0.0);
   for (const ResetRecord<T>& record : resets_of(step)) {
     if (!record.within) continue;
-    bar_.theta[record.lane()] = record.theta;
+    if (!record.leapt) bar_.theta[record.lane()] = record.theta;
     for (std::size_t place = static_cast<std::size_t>(record.lane()); place < n * kTileLanes; place += kTileLanes)
-      bar_.saved[place] = reset_bar_[place];
+      (record.leapt ? bar_.y1 : bar_.saved)[place] += reset_bar_[place];
   }
   adjoint_.interpolate(bar_, n, context_.tableau);
 }

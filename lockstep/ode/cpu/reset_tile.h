@@ -24,6 +24,14 @@ struct ResetChange {
   std::vector<double> before;  // [component]
 };
 
+// When functions are evaluated of the states at the steps' ends, [lane]: before a jump there and, of lanes that go on
+// behind one, then as well.
+struct StepEnds {
+  const double* before;
+  const double* behind;
+  LaneMask leaping;
+};
+
 template <class T>
 class ResetTile {
  public:
@@ -36,9 +44,14 @@ class ResetTile {
     return striking;
   }
 
-  // `records`: of the tile's lanes.
-  ResetTile(const SolveContext<T>& context, TileState<T>& tile, const LaneRecord<T>* records)
-      : context_(context), tile_(tile), records_(records), values_(context.resets.empty() ? 0 : kTileLanes) {
+  // `records`: of the tile's lanes. `seen`, [lane]: the times at which functions are evaluated of states that lie at
+  // tile.t, each a side of a jump there.
+  ResetTile(const SolveContext<T>& context, TileState<T>& tile, const LaneRecord<T>* records, const double* seen)
+      : context_(context),
+        tile_(tile),
+        records_(records),
+        seen_(seen),
+        values_(context.resets.empty() ? 0 : kTileLanes) {
     for (auto* sides : {&sides_, &staged_}) sides->resize(count() * kTileLanes);
     ways_.resize(count() * kTileLanes);
     struck_at_.resize(count() * kTileLanes);
@@ -49,20 +62,20 @@ class ResetTile {
   // Every change from now on is added to it. Null: none is.
   void keep_changes(std::vector<ResetChange>* changes) { changes_ = changes; }
 
-  // The sides of trajectories at their start, in a staged tile or in the tile itself.
-  void start(TileState<T>& staged) {
+  // The sides of trajectories at their start, in a staged tile or in the tile itself, seen at those times.
+  void start(TileState<T>& staged, const double* seen) {
     const bool in_place = &staged == &tile_;
     std::vector<Side>& sides = in_place ? sides_ : staged_;
     if (in_place) std::ranges::fill(struck_at_, kNever);
     for (std::size_t i = 0; i < count(); ++i) {
-      evaluate(i, staged.t, staged.y.data(), staged);
+      evaluate(i, seen, staged.y.data(), staged);
       T start[kTileLanes];
       std::copy_n(values_.data(), kTileLanes, start);
       LaneMask standing = 0;
       for (int lane = 0; lane < staged.lanes; ++lane)
         if (Side::stands_at_start(start[lane])) standing |= LaneMask{1} << lane;
       T rounding[kTileLanes] = {};
-      if (standing != 0) see_rounding(i, standing, staged, rounding);
+      if (standing != 0) see_rounding(i, standing, staged, seen, rounding);
       for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(start[lane], rounding[lane]);
     }
   }
@@ -81,19 +94,19 @@ class ResetTile {
 
   // Evaluates at the end of the accepted steps and, where the tile's scratch estimates the states, in the middle.
   // Returns the lanes for which the interpolant is needed to know more.
-  LaneMask look_at_end() {
+  LaneMask look_at_end(const StepEnds& ends) {
     LaneMask inside = 0;
     StepValues<T> values;
     for (std::size_t i = 0; i < count(); ++i) {
       evaluate(i, tile_.t_stage, tile_.scratch.data(), tile_);
       std::copy_n(values_.data(), kTileLanes, values.middle);
-      evaluate(i, tile_.t_new, tile_.y1.data(), tile_);
+      evaluate(i, ends.before, tile_.y1.data(), tile_);
       LaneMask off = 0;
       for_lanes(tile_.accepted, [&](int lane) {
         Side& side = sides_[at(i, lane)];
         Way& way = ways_[at(i, lane)];
         values.before[lane] = way.before = side.before;
-        values.after[lane] = way.at_end = value(lane);
+        values.after[lane] = way.at_end = way.leapt = value(lane);
         side.see_end(way.at_end);
         way.turns = false;
         way.crosses = detail::crosses(direction(i), way.before, way.at_end);
@@ -106,15 +119,21 @@ class ResetTile {
         way.turn = {way.before, values.middle[lane], way.at_end, strikes(i)};
         return way.turns = way.turn.open();
       });
+      if (ends.leaping == 0) continue;
+      evaluate(i, ends.behind, tile_.y1.data(), tile_);
+      for_lanes(ends.leaping, [&](int lane) {
+        ways_[at(i, lane)].leapt = value(lane);
+        sides_[at(i, lane)].see_end(value(lane));
+      });
     }
     return inside;
   }
 
-  // After that: which reset strikes first within each lane's step, and where, in `theta`, which holds where an event
-  // does, or 2, and keeps it where no reset comes before.
-  Striking find_first(const StepCode<T>& code, LaneMask inside, double* theta) {
+  // After that: which reset strikes first within each lane's step, or at the end of those that leap, and where, in
+  // `theta`, which holds where an event does, or 2, and keeps it where no reset comes before.
+  Striking find_first(const StepCode<T>& code, LaneMask inside, LaneMask leaping, double* theta) {
     Striking striking = none();
-    resting_ = 0;
+    resting_ = leapt_ = 0;
     for (std::size_t i = 0; i < count(); ++i) {
       look_at_threshold(code, i, inside);
       look_for_turns(code, i, inside);
@@ -125,10 +144,21 @@ class ResetTile {
         if (own >= theta[lane]) return;
         theta[lane] = own;
         striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
+        leapt_ &= ~(LaneMask{1} << lane);
+      });
+      for_lanes(leaping & ~crossing, [&](int lane) {
+        Way& way = ways_[at(i, lane)];
+        way.search = {};
+        if (theta[lane] <= 1 || !detail::crosses(direction(i), way.at_end, way.leapt)) return;
+        theta[lane] = 1;
+        striking[static_cast<std::size_t>(lane)] = static_cast<int>(i);
+        leapt_ |= LaneMask{1} << lane;
       });
     }
     return striking;
   }
+  // Lanes for which that is a reset whose function leaps, with the time, where the step ends.
+  LaneMask leapt() const { return leapt_; }
   // Whether that reset, which strikes at t, does so without time between it and its last time.
   bool piles_up(int reset, int lane, double t, double smallest_step) const {
     const std::size_t place = at(static_cast<std::size_t>(reset), lane);
@@ -145,7 +175,7 @@ class ResetTile {
       for_lanes(lanes, [&](int lane) {
         Side& side = sides_[at(i, lane)];
         const Way& way = ways_[at(i, lane)];
-        side = side.on_threshold() ? way.look.side_at_end(side, way.at_end) : side.off(way.at_end);
+        side = side.on_threshold() ? way.look.side_at_end(side, way.leapt) : side.off(way.leapt);
       });
     }
   }
@@ -166,8 +196,8 @@ class ResetTile {
   }
 
   // Lanes whose states, tile.y at tile.t, change at once: by the resets that strike, or, where there are none, they
-  // have by impulses. The resets follow that this strikes, each once. ends(lanes) tells which lanes their event ends,
-  // before and after each change; returns those.
+  // have by impulses, or functions of the time have leapt. The resets follow that this strikes, each once. ends(lanes)
+  // tells which lanes their event ends, before and after each change; returns those.
   template <class Ends>
   LaneMask settle(LaneMask lanes, Striking striking, const Ends& ends) {
     std::uint64_t used[kTileLanes] = {};
@@ -189,7 +219,7 @@ class ResetTile {
   using Side = detail::ResetSide<T>;
   using Look = detail::ThresholdLook<T>;
   struct Way {  // of one reset through a step
-    T at_end = 0;
+    T at_end = 0, leapt = 0;  // its value there, and behind a jump with the time
     T before = 0;  // where the search for its crossing begins
     bool crosses = false, turns = false;
     Look look = {};                         // where it begins on the threshold
@@ -233,11 +263,13 @@ class ResetTile {
   // What time alone changes just behind those lanes' own.
   void see_unresolved(std::size_t i, LaneMask lanes) {
     T here[kTileLanes];
-    evaluate(i, tile_.t, tile_.y.data(), tile_);
+    double begin[kTileLanes];
+    times_behind(tile_, context_.step.settings.has_stops, begin);
+    evaluate(i, begin, tile_.y.data(), tile_);
     std::copy_n(values_.data(), kTileLanes, here);
-    std::copy_n(tile_.t, kTileLanes, tile_.t_stage);
+    std::copy_n(begin, kTileLanes, tile_.t_stage);
     for_lanes(lanes, [&](int lane) {
-      ways_[at(i, lane)].behind = {tile_.t[lane], tile_.h_try[lane]};
+      ways_[at(i, lane)].behind = {begin[lane], tile_.h_try[lane]};
       tile_.t_stage[lane] = ways_[at(i, lane)].behind.end();
     });
     evaluate(i, tile_.t_stage, tile_.y.data(), tile_);
@@ -309,7 +341,7 @@ class ResetTile {
     };
     for (std::size_t i = 0; i < count(); ++i) {
       const LaneMask standing = lanes_where(lanes, [&](int lane) { return changed(i, lane).may_stand(); });
-      if (standing != 0) see_rounding(i, standing, tile_, &rounding_[at(i, 0)]);
+      if (standing != 0) see_rounding(i, standing, tile_, seen_, &rounding_[at(i, 0)]);
     }
     for_lanes(lanes, [&](int lane) {
       detail::leave_changed<T>(
@@ -320,8 +352,8 @@ class ResetTile {
     });
   }
 
-  // What a reset's function may be off by for roundings where those lanes are: [lane].
-  void see_rounding(std::size_t i, LaneMask lanes, TileState<T>& tile, T* rounding) {
+  // What a reset's function may be off by for roundings where those lanes are, seen at those times: [lane].
+  void see_rounding(std::size_t i, LaneMask lanes, TileState<T>& tile, const double* seen, T* rounding) {
     using Rounding = detail::FunctionRounding<T>;
     Rounding roundings[kTileLanes];
     T here[kTileLanes];
@@ -329,10 +361,11 @@ class ResetTile {
       evaluate(i, t, states, tile);
       for_lanes(lanes, [&](int lane) { roundings[lane].see(here[lane], value(lane)); });
     };
-    evaluate(i, tile.t, tile.y.data(), tile);
+    evaluate(i, seen, tile.y.data(), tile);
     std::copy_n(values_.data(), kTileLanes, here);
-    for (int lane = 0; lane < tile.lanes; ++lane) tile.t_stage[lane] = Rounding::moved_time(tile.t[lane]);
-    see(tile.t_stage, tile.y.data());
+    double moved_times[kTileLanes];
+    for (int lane = 0; lane < kTileLanes; ++lane) moved_times[lane] = Rounding::moved_time(seen[lane]);
+    see(moved_times, tile.y.data());
     for (std::size_t move = 0; move < Rounding::moves(tile.components); ++move) {
       std::copy(tile.y.begin(), tile.y.end(), tile.scratch.begin());
       for (std::size_t c = move; c < tile.components; c += Rounding::kGroups) {
@@ -341,7 +374,7 @@ class ResetTile {
           moved = Rounding::moved(c, moved);
         }
       }
-      see(tile.t, tile.scratch.data());
+      see(seen, tile.scratch.data());
     }
     for_lanes(lanes, [&](int lane) { rounding[lane] = roundings[lane].value(); });
   }
@@ -352,9 +385,9 @@ class ResetTile {
       const LaneMask struck = lanes_where(
           changing, [&](int lane) { return striking[static_cast<std::size_t>(lane)] == static_cast<int>(i); });
       if (struck == 0) continue;
-      evaluate(i, tile_.t, tile_.y.data(), tile_);
+      evaluate(i, seen_, tile_.y.data(), tile_);
       context_.resets[i].state->evaluate(
-          {tile_.t, tile_.y.data(), tile_.parameters.data(), tile_.scratch.data(), tile_.lanes}, tile_.workspace);
+          {seen_, tile_.y.data(), tile_.parameters.data(), tile_.scratch.data(), tile_.lanes}, tile_.workspace);
       for_lanes(struck, [&](int lane) {
         used[lane] |= std::uint64_t{1} << i;
         found_[at(i, lane)] = value(lane);
@@ -376,7 +409,7 @@ class ResetTile {
     striking = none();
     LaneMask chosen = 0;
     for (std::size_t i = 0; i < count() && changed != 0; ++i) {
-      evaluate(i, tile_.t, tile_.y.data(), tile_);
+      evaluate(i, seen_, tile_.y.data(), tile_);
       for_lanes(changed, [&](int lane) {
         left_[at(i, lane)] = value(lane);
         const bool may = ((used[lane] >> i) & 1) == 0 && ((chosen >> lane) & 1) == 0;
@@ -391,10 +424,11 @@ class ResetTile {
   const SolveContext<T>& context_;
   TileState<T>& tile_;
   const LaneRecord<T>* records_;      // [lane]
+  const double* seen_;                // [lane]
   AlignedBuffer<T> values_;           // [lane], of the function evaluated last
   std::vector<Side> sides_, staged_;  // [reset][lane]: where the step begins, of staged ones
   std::vector<Way> ways_;             // [reset][lane]
-  LaneMask resting_ = 0;
+  LaneMask resting_ = 0, leapt_ = 0;
   std::vector<ResetChange>* changes_ = nullptr;
   std::vector<double> struck_at_;  // [reset][lane]: when it struck last
   std::vector<T> found_, left_;    // [reset][lane]: its value before its own change, behind the last one

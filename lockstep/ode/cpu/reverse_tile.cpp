@@ -183,7 +183,7 @@ void AdjointTile<T>::set_end_bar(int lane, std::span<const double> state_bar, do
     for (const ResetRecord<T>& record : resets_of(end.step)) {
       if (record.lane() == lane) pull_back(record, bar, time_bar);
     }
-  } else if (outcome_[lane].status == Status::terminated && event_ != nullptr && !ends_by_impulse(lane)) {
+  } else if (outcome_[lane].status == Status::terminated && event_ != nullptr && !ends_by_impulse(lane) && !end.leapt) {
     const EventSlopes slopes = event_slopes(lane);
     double along = time_bar;
     for (std::size_t c = 0; c < n; ++c) along += bar[c] * event_ends_[lane].rate[c];
@@ -208,11 +208,13 @@ void AdjointTile<T>::reverse_events(std::size_t step) {
   }
   if (struck == 0) return;
   for (int lane = 0; lane < kTileLanes; ++lane) {
-    const bool ends = (struck >> lane) & 1;
-    bar_.theta[lane] = ends ? event_ends_[lane].theta : 0;
+    const bool ends = (struck >> lane) & 1, leapt = ends && event_ends_[lane].leapt;
+    const bool within = ends && !leapt;
+    bar_.theta[lane] = within ? event_ends_[lane].theta : 0;
     for (std::size_t c = 0; c < n; ++c) {
       const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
-      bar_.saved[place] = ends ? end_bar_[place] : T(0);
+      bar_.saved[place] = within ? end_bar_[place] : T(0);
+      if (leapt) bar_.y1[place] += end_bar_[place];
     }
   }
   adjoint_.interpolate(bar_, n, context_.tableau);

@@ -231,8 +231,12 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
       for (std::size_t row = 0; row < rows; ++row) of[place[row] + lane] = static_cast<T>(carried[row]);
     };
     if (const ResetRecord<T>* const crossing = crossing_of(step, static_cast<int>(lane))) {
-      weigh(crossing->theta, step.h[lane]);
-      pass(*crossing, inside);
+      if (crossing->leapt) {
+        pass(*crossing, [&](std::size_t at) { return of[at]; });
+      } else {
+        weigh(crossing->theta, step.h[lane]);
+        pass(*crossing, inside);
+      }
       if (crossing->t != step.t_new[lane]) return;
     }
     pass_impulses(lane, step.t_new[lane], of);
@@ -330,6 +334,8 @@ void AdjointTile<T>::sensitivities(const Directions& directions, std::size_t fir
         cross(index, lane, y1.data());
         write_end(lane, [&](std::size_t at) { return y1[at]; });
         std::ranges::copy(by_time, ends.begin() + static_cast<std::ptrdiff_t>(lane * (1 + n) * columns));
+      } else if (ends_here && event_ends_[lane].leapt) {
+        write_end(lane, [&](std::size_t at) { return y1[at]; });
       } else if (ends_here) {
         weigh(event_ends_[lane].theta, h);
         write_event(lane, inside);

@@ -166,6 +166,8 @@ struct SolveContext {
   std::size_t save_points() const { return save_points_; }
   int stages() const { return tableau.source->stages; }
   int interpolant_stages() const { return tableau.source->interpolant_stages; }
+  // Whether an event or resets look at where states are.
+  bool watches_functions() const { return event != nullptr || !resets.empty(); }
   int evaluations() const { return tableau.source->evaluations(!step.settings.fixed); }  // by an attempt
   std::size_t workspace_bytes() const {
     return function_bytes() + (jacobian ? LinearTile<T>::bytes(jacobian->layout()) : std::size_t{0});
@@ -258,6 +260,17 @@ void head_for_stop(TileState<T>& tile, int lane, double t_end) {
   const auto [limit, before] = detail::limit_at(tile.stops[lane], tile.t[lane], t_end);
   tile.t_end[lane] = limit;
   tile.t_before[lane] = before;
+}
+
+// At which functions are evaluated of the states at the lanes' times, from which steps go on: the far sides of jumps
+// there.
+template <class T>
+void times_behind(const TileState<T>& tile, bool has_stops, double* behind) {
+  for (int lane = 0; lane < kTileLanes; ++lane) {
+    const bool jumps = has_stops && lane < tile.lanes;
+    behind[lane] =
+        jumps ? detail::step_end(tile.stops[lane], tile.t[lane], tile.t_end[lane] < tile.t[lane]).behind : tile.t[lane];
+  }
 }
 
 // What happens to a lane's state at time t, in rows [component][lane]; whether anything does.

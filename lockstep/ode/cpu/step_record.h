@@ -26,7 +26,7 @@ struct TileStep {
   double* t_behind;
   LaneMask accepted;
   LaneMask renewed;   // lanes whose next step begins with a derivative of its own, at t_behind
-  LaneMask reset;     // lanes whose state resets changed, within the step or behind impulses at its end
+  LaneMask reset;     // lanes whose state resets changed, within the step or behind what happens at its end
   bool interpolated;  // the stages that only the interpolant needs were evaluated
 };
 
@@ -64,12 +64,15 @@ class TileSteps {
 };
 
 // What resets made of a lane's state in a step: at once, at a time that moves with the state where it crossed a
-// threshold within the step, and is fixed where impulses at the step's end carried it over one.
+// threshold within the step, and is fixed where impulses at the step's end carried it over one, or a function leapt
+// there.
 template <class T>
 struct ResetRecord {
   std::size_t step;
   bool within;
-  double t, theta;                   // of a crossing within
+  bool leapt = false;                // within, at its end, by a leap of the function: at a fixed time all the same
+  double t, seen;                    // when, and at which side of a jump there functions are evaluated
+  double theta;                      // of a crossing within
   std::vector<double> rate;          // [component] du/dt before, along the interpolant; of a crossing within
   std::vector<double> rate_behind;   // [component] du/dt behind; empty where the trajectory ends there
   std::vector<ResetChange> changes;  // one behind the other, of one lane

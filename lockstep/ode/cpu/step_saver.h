@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "lockstep/ode/cpu/reset_tile.h"
 #include "lockstep/ode/cpu/solve_context.h"
@@ -46,13 +47,16 @@ class StepSaver {
         event_values_(context.event ? kTileLanes : 0),
         event_states_(context.event ? context.components() * kTileLanes : 0),
         turns_(context.event ? kTileLanes : 0),
-        resets_(context, tile, records) {}
+        resets_(context, tile, records, seen_) {}
 
   // Values of event and resets at the start of staged trajectories, or of those of the tile itself.
   void start_events(TileState<T>& staged, LaneRecord<T>* records) {
-    resets_.start(staged);
+    if (!context_.watches_functions()) return;
+    double begin[kTileLanes];
+    times_behind(staged, code_.settings.has_stops, begin);
+    resets_.start(staged, begin);
     if (!context_.event) return;
-    evaluate_event(staged.t, staged.y.data(), staged);
+    evaluate_event(begin, staged.y.data(), staged);
     for (int lane = 0; lane < staged.lanes; ++lane)
       records[lane].event_value = event_values_[static_cast<std::size_t>(lane)];
   }
@@ -68,8 +72,9 @@ class StepSaver {
     interpolant_ready_ = context_.interpolant_stages() == 0;
     counted_ = cut_ = piled_up_ = 0;
     LaneMask stopped = 0;
-    if (context_.event || resets_.count() != 0) code_.kernels.estimate_middle(tile_, code_.settings);
-    const LaneMask inside = resets_.look_at_end();
+    if (context_.watches_functions()) code_.kernels.estimate_middle(tile_, code_.settings);
+    see_ends();
+    const LaneMask inside = resets_.look_at_end(ends());
     if (context_.event) stopped = locate_events();
     if (resets_.count() != 0) stopped = locate_resets(inside, stopped);
     const LaneMask terminated = stopped & ~cut_;
@@ -105,15 +110,23 @@ class StepSaver {
     for (LaneMask bits = moved; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
       tile_.t[lane] = event_times_[lane];
+      seen_[lane] = event_thetas_[lane] == 1 ? behind_[lane] : event_times_[lane];
       for (std::size_t at = static_cast<std::size_t>(lane); at < cut_states_.size(); at += kTileLanes)
         tile_.y[at] = cut_states_[at];
     }
     return settle(moved, striking_);
   }
 
-  // Lanes whose states impulses have changed: which of them are at their event for that, or for the resets that this
-  // strikes.
-  LaneMask strike(LaneMask changed) { return settle(changed, ResetTile<T>::none()); }
+  // Lanes whose states impulses have changed, which are seen at tile.t_stage: which of them are at their event for
+  // that, or for the resets that this strikes.
+  LaneMask strike(LaneMask changed) {
+    std::copy_n(tile_.t_stage, kTileLanes, seen_);
+    return settle(changed, ResetTile<T>::none());
+  }
+  // When functions of a lane that reset() or strike() changed were evaluated.
+  double seen(int lane) const { return seen_[lane]; }
+  // Whether what stops a lane in the step is a function's leap, with the time, at its end, and no crossing.
+  bool leapt(int lane) const { return (((event_leapt_ & ~cut_) | (resets_.leapt() & cut_)) >> lane) & 1; }
 
   // Of a lane that save_step(), reset() or strike() returned.
   double event_time(int lane) const { return event_times_[lane]; }
@@ -133,7 +146,7 @@ class StepSaver {
   }
   LaneMask at_event(LaneMask changed) {
     if (!context_.event || changed == 0) return 0;
-    evaluate_event(tile_.t, tile_.y.data(), tile_);
+    evaluate_event(seen_, tile_.y.data(), tile_);
     LaneMask struck = 0;
     for (LaneMask bits = changed; bits != 0; bits &= bits - 1) {
       const int lane = __builtin_ctz(bits);
@@ -207,7 +220,8 @@ class StepSaver {
     std::fill(std::begin(high), std::end(high), 1.0);
     T before[kTileLanes];
     const LaneMask crossing = find_crossings(low, before, high);
-    if (crossing == 0) return 0;
+    find_leaps(crossing);
+    if (crossing == 0) return event_leapt_;
     make_interpolant_ready(crossing);
     for (int i = 0; i < scalar::kEventBisections; ++i) {
       for (int lane = 0; lane < tile_.lanes; ++lane) tile_.theta[lane] = 0.5 * (low[lane] + high[lane]);
@@ -229,7 +243,24 @@ class StepSaver {
         event_states_[at] = tile_.scratch[at];
       }
     }
-    return crossing;
+    return crossing | event_leapt_;
+  }
+  // Of lanes that do not cross: those at whose end the event's function leaps, with the time, over the event.
+  void find_leaps(LaneMask crossing) {
+    event_leapt_ = 0;
+    if (leaping_ == 0) return;
+    evaluate_event(behind_, tile_.y1.data(), tile_);
+    for (LaneMask bits = leaping_ & ~crossing; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const T leapt = event_values_[static_cast<std::size_t>(lane)];
+      if (crosses(std::exchange(event_after_[lane], leapt), leapt)) {
+        event_leapt_ |= LaneMask{1} << lane;
+        event_thetas_[lane] = 1;
+        event_times_[lane] = tile_.t_new[lane];
+        for (std::size_t at = static_cast<std::size_t>(lane); at < event_states_.size(); at += kTileLanes)
+          event_states_[at] = tile_.y1[at];
+      }
+    }
   }
 
   // The lanes that cross: between which places, of which the first has that value.
@@ -238,7 +269,7 @@ class StepSaver {
     StepValues<T> values;
     evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
     std::copy_n(event_values_.data(), kTileLanes, values.middle);
-    evaluate_event(tile_.t_new, tile_.y1.data(), tile_);
+    evaluate_event(ends().before, tile_.y1.data(), tile_);
     std::copy_n(event_values_.data(), kTileLanes, values.after);
     LaneMask crossing = 0;
     for (int lane = 0; lane < kTileLanes; ++lane) {
@@ -277,6 +308,24 @@ class StepSaver {
     evaluate_event(tile_.t_stage, tile_.scratch.data(), tile_);
   }
 
+  // At which functions are evaluated of the states at the steps' ends.
+  StepEnds ends() const { return {code_.settings.has_stops ? tile_.t_last : tile_.t_new, behind_, leaping_}; }
+  void see_ends() {
+    leaping_ = 0;
+    if (!context_.watches_functions()) return;
+    std::copy_n(ends().before, kTileLanes, behind_);
+    if (!code_.settings.has_stops) return;
+    for (LaneMask bits = tile_.accepted; bits != 0; bits &= bits - 1) {
+      const int lane = __builtin_ctz(bits);
+      const double before = tile_.t_last[lane], t_new = tile_.t_new[lane];
+      if (t_new == records_[lane].t_end || (before == t_new && !code_.settings.fixed)) continue;
+      const double behind = detail::step_end(tile_.stops[lane], t_new, t_new < tile_.t[lane]).behind;
+      if (behind == before) continue;
+      behind_[lane] = behind;
+      leaping_ |= LaneMask{1} << lane;
+    }
+  }
+
   double time_within(int lane, double theta) const {
     return theta == 1 ? tile_.t_new[lane] : std::fma(theta, tile_.h_try[lane], tile_.t[lane]);
   }
@@ -288,13 +337,13 @@ class StepSaver {
   // Where resets come first; the event's lanes are `stopped`. Returns the lanes that either stops.
   LaneMask locate_resets(LaneMask inside, LaneMask stopped) {
     constexpr double kNowhere = 2;
-    if (inside != 0) {
-      make_interpolant_ready(inside);
+    if ((inside | leaping_) != 0) {
+      if (inside != 0) make_interpolant_ready(inside);
       double theta[kTileLanes];
       for (int lane = 0; lane < kTileLanes; ++lane)
         theta[lane] = (stopped >> lane) & 1 ? event_thetas_[lane] : kNowhere;
-      striking_ = resets_.find_first(code_, inside, theta);
-      for (LaneMask bits = inside; bits != 0; bits &= bits - 1) {
+      striking_ = resets_.find_first(code_, inside, leaping_, theta);
+      for (LaneMask bits = inside | leaping_; bits != 0; bits &= bits - 1) {
         const int lane = __builtin_ctz(bits);
         const LaneMask bit = LaneMask{1} << lane;
         if ((resets_.resting() & bit) != 0) {
@@ -329,6 +378,9 @@ class StepSaver {
   AlignedBuffer<T> event_values_;  // [lane]
   AlignedBuffer<T> event_states_;  // [component][lane], where events stopped trajectories
   std::vector<detail::TurnSearch<T>> turns_;  // [lane], of the event
+  double seen_[kTileLanes] = {};              // at which functions are evaluated of states that lie at tile.t
+  double behind_[kTileLanes] = {};            // of those at the step's end, StepEnds::behind
+  LaneMask leaping_ = 0, event_leapt_ = 0;
   double event_times_[kTileLanes] = {}, event_thetas_[kTileLanes] = {};
   T event_after_[kTileLanes] = {};  // the event's value at the end of the accepted step
   ResetTile<T> resets_;

@@ -53,10 +53,11 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     if (!Base::begin(index)) return false;
     T here[Derivative::kMostComponents] = {};
     copy(y_, here);
+    const double seen = this->start_time();
     for (int i = 0; i < Resets::kCount; ++i) {
-      const T value = reset_value(i, t_, here);
+      const T value = reset_value(i, seen, here);
       sides_[i] = detail::ResetSide<T>::at_start(
-          value, detail::ResetSide<T>::stands_at_start(value) ? rounding(i, value, here) : T(0));
+          value, detail::ResetSide<T>::stands_at_start(value) ? rounding(i, seen, value, here) : T(0));
       struck_at_[i] = math::Format<double>::kNaN;
     }
     return true;
@@ -103,15 +104,16 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     T after[Resets::kCount], event = 0;
     copy(y1_, at_end);
     this->estimate_middle(between);
-    bool quiet = true;
+    const double end = this->end_time();
+    bool quiet = this->leapt_time() == end;
     for (int i = 0; i < Resets::kCount; ++i) {
-      after[i] = Resets::template value<T>(i, proposed_.t_new, at_end, numbers());
+      after[i] = Resets::template value<T>(i, end, at_end, numbers());
       const T before = sides_[i].before, middle = Resets::template value<T>(i, this->middle_time(), between, numbers());
       quiet = quiet && !sides_[i].on_threshold() && !detail::crosses(Resets::direction(i), before, after[i]) &&
               !detail::TurnSearch<T>::comes_near(before, middle, after[i]);
     }
     if (has_event()) {
-      event = this->event_function(proposed_.t_new, at_end);
+      event = this->event_function(end, at_end);
       const T middle = this->event_function(this->middle_time(), between);
       quiet = quiet && !this->crosses(event_value_, event) &&
               !detail::TurnSearch<T>::comes_near(event_value_, middle, event);
@@ -132,7 +134,7 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     const bool at_stop = t_ == proposed_.t_new && this->behind_jump();
     if (!at_stop && passed != Passed::reset) return true;
     if (at_stop && this->give_impulses() &&
-        apart([](ResetTrajectory& self) { return self.settle(Resets::kCount, 0); })) {
+        apart([](ResetTrajectory& self) { return self.settle(Resets::kCount, 0, self.start_time()); })) {
       return this->end(Status::terminated);
     }
     this->evaluate(at_stop ? this->start_time() : t_, y_, k_[0]);
@@ -193,10 +195,11 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
         sides_[i] = ways[i].cut;
       }
     }
+    const double seen = theta == 1 ? this->leapt_time() : t_stop;
     this->pass(h, t_new, t_stop, theta, between);
     if (ends) return Passed::ended;
     if (!changes) return Passed::onward;
-    return settle(first, ways[first].untold) ? Passed::ended : Passed::reset;
+    return settle(first, ways[first].untold, seen) ? Passed::ended : Passed::reset;
   }
 
   LOCKSTEP_HOST_DEVICE double time_within(double theta) const {
@@ -208,27 +211,35 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
   LOCKSTEP_HOST_DEVICE bool find_event(T* between, T& at_end, double& theta) {
     const T before = event_value_;
     double low = 0;
-    at_end = this->event_function(proposed_.t_new, y1_);
+    at_end = this->event_function(this->end_time(), y1_);
     const bool found = this->find_crossing(proposed_.h, at_end, between, low, theta);
     if (found) this->bisect_event(proposed_.h, between, low, theta);
     event_value_ = before;
-    return found;
+    if (found) return true;
+    const double leapt = this->leapt_time();
+    if (leapt == this->end_time()) return false;
+    const T near = at_end;
+    at_end = this->event_function(leapt, y1_);
+    return this->crosses(near, at_end);
   }
 
   // Where reset i strikes in the step.
   LOCKSTEP_HOST_DEVICE_CALL Way find_reset(int i, T* between) {
     const EventDirection direction = Resets::direction(i);
     detail::ResetSide<T>& side = sides_[i];
-    const T after = reset_value(i, proposed_.t_new, y1_);
+    const double end = this->end_time(), leapt_time = this->leapt_time();
+    const T after = reset_value(i, end, y1_);
     side.see_end(after);
+    const T leapt = leapt_time == end ? after : reset_value(i, leapt_time, y1_);
+    side.see_end(leapt);
     T before = side.before;
-    Way way{.at_end = side.off(after), .cut = side};
+    Way way{.at_end = side.off(leapt), .cut = side};
     bool found = detail::crosses(direction, before, after);
     detail::CrossingSearch<T> search;
     if (found) search = {0, before, 1, after};
     if (side.on_threshold()) {
       const detail::ThresholdLook<T> look = look_from_threshold(i, after, between);
-      way.at_end = look.side_at_end(side, after);
+      way.at_end = look.side_at_end(side, leapt);
       way.cut = look.side_where_cut(side);
       way.rests = look.rests();
       found = look.found();
@@ -242,7 +253,10 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
         search = {turn.low(), before, turn.high(), turn.at_high()};
       }
     }
-    if (!found) return way;
+    if (!found) {
+      if (detail::crosses(direction, after, leapt)) way.theta = 1;
+      return way;
+    }
     while (!search.done()) {
       const T value = reset_within(i, search.theta(), between);
       search.see(value, detail::crosses(direction, before, value));
@@ -255,8 +269,9 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
   // Through a step that begins on reset i's threshold.
   LOCKSTEP_HOST_DEVICE detail::ThresholdLook<T> look_from_threshold(int i, T after, T* between) {
     detail::ThresholdLook<T> look;
-    detail::UnresolvedTime<T> behind(t_, proposed_.h);
-    behind.see(reset_value(i, t_, y_), reset_value(i, behind.end(), y_));
+    const double begin = this->start_time();
+    detail::UnresolvedTime<T> behind(begin, proposed_.h);
+    behind.see(reset_value(i, begin, y_), reset_value(i, behind.end(), y_));
     while (look.next() < look.kLooks) {
       const double theta = look.theta(look.next()), elapsed = D::mul(theta, proposed_.h);
       this->interpolate(proposed_.h, theta, between);
@@ -282,23 +297,24 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     return reset_value(i, D::fma(theta, proposed_.h, t_), between);
   }
 
-  // At a time at which the state changes at once: by reset `striking`, or, where that is none, it has by impulses. The
-  // resets follow that this strikes, each once. True where it is the event that ends the trajectory.
-  LOCKSTEP_HOST_DEVICE_CALL bool settle(int striking, T untold) {
+  // At a time at which something changes at once: the state by reset `striking`, or, where that is none, it has by
+  // impulses, or functions of the time have leapt. They are `seen` at a side of a jump there. The resets follow that
+  // this strikes, each once. True where it is the event that ends the trajectory.
+  LOCKSTEP_HOST_DEVICE_CALL bool settle(int striking, T untold, double seen) {
     const int searched = striking;
     bool used[Resets::kCount] = {};
     T found[Resets::kCount] = {}, left[Resets::kCount] = {}, event = 0;
-    if (striking < Resets::kCount && meets_event(event)) return true;
+    if (striking < Resets::kCount && meets_event(seen, event)) return true;
     for (;;) {
       if (striking < Resets::kCount) {
         used[striking] = true;
-        found[striking] = reset_value(striking, t_, y_);
-        change_state(striking);
+        found[striking] = reset_value(striking, seen, y_);
+        change_state(striking, seen);
       }
-      if (meets_event(event)) return true;
+      if (meets_event(seen, event)) return true;
       striking = Resets::kCount;
       for (int i = Resets::kCount - 1; i >= 0; --i) {
-        left[i] = reset_value(i, t_, y_);
+        left[i] = reset_value(i, seen, y_);
         if (!used[i] && sides_[i].is_struck(Resets::direction(i), left[i])) striking = i;
       }
       if (striking == Resets::kCount) break;
@@ -311,37 +327,37 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
           return detail::ChangedSide<T>{sides_[i], Resets::direction(i),         used[i], found[i],
                                         left[i],   i == searched ? untold : T(0)};
         },
-        [&](std::size_t at) { return rounding(static_cast<int>(at), left[at], y_); });
+        [&](std::size_t at) { return rounding(static_cast<int>(at), seen, left[at], y_); });
     for (int i = 0; i < Resets::kCount; ++i) {
       if (used[i]) struck_at_[i] = t_;
     }
     return false;
   }
   // Whether the event is met by what has changed the state, and its value there.
-  LOCKSTEP_HOST_DEVICE bool meets_event(T& value) const {
+  LOCKSTEP_HOST_DEVICE bool meets_event(double seen, T& value) const {
     if (!has_event()) return false;
-    value = this->event_function(t_, y_);
+    value = this->event_function(seen, y_);
     return this->crosses(event_value_, value);
   }
-  // What reset i's function, `here` in that state, may be off by for roundings.
+  // What reset i's function, `here` in that state as it is seen, may be off by for roundings.
   template <class State>
-  LOCKSTEP_HOST_DEVICE_CALL T rounding(int i, T here, const State& u) const {
+  LOCKSTEP_HOST_DEVICE_CALL T rounding(int i, double seen, T here, const State& u) const {
     using Rounding = detail::FunctionRounding<T>;
     const std::size_t n = static_cast<std::size_t>(derivative_.components());
     Rounding result;
     T moved[Derivative::kMostComponents] = {};
     copy(u, moved);
-    result.see(here, reset_value(i, Rounding::moved_time(t_), moved));
+    result.see(here, reset_value(i, Rounding::moved_time(seen), moved));
     for (std::size_t move = 0; move < Rounding::moves(n); ++move) {
       for (std::size_t c = move; c < n; c += Rounding::kGroups) moved[c] = Rounding::moved(c, u[c]);
-      result.see(here, reset_value(i, t_, moved));
+      result.see(here, reset_value(i, seen, moved));
       for (std::size_t c = move; c < n; c += Rounding::kGroups) moved[c] = u[c];
     }
     return result.value();
   }
-  LOCKSTEP_HOST_DEVICE void change_state(int i) {
+  LOCKSTEP_HOST_DEVICE void change_state(int i, double seen) {
     T next[Derivative::kMostComponents];
-    Resets::template state<T>(i, t_, y_, numbers(), next);
+    Resets::template state<T>(i, seen, y_, numbers(), next);
     copy(next, y_);
   }
 

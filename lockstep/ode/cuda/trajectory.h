@@ -176,7 +176,7 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
   // False when the trajectory has ended at once.
   LOCKSTEP_HOST_DEVICE bool start() {
     const int n = derivative_.components();
-    if (has_event()) event_value_ = event_function(t_, y_);
+    if (has_event()) event_value_ = event_function(kHasEvent<Derivative> ? start_time() : t_, y_);
 
     T check = 0;
     for (int c = 0; c < n; ++c) check = scalar::add_finite_check<L>(check, k_[0][c]);
@@ -327,7 +327,7 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
   LOCKSTEP_HOST_DEVICE bool needs_interpolant() const {
     if (interpolant_ready_) return false;
     if (has_event()) {
-      const T value = event_function(proposed_.t_new, y1_);
+      const T value = event_function(event_end_time(), y1_);
       typename Memory::Scratch scratch(*this);
       if (crosses(event_value_, value) || turn(value, scratch.row()).open()) return true;
     }
@@ -550,16 +550,18 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     ++accepted_;
     typename Memory::Scratch scratch(*this);
     const auto between = scratch.row();
+    bool ended = false;
     if (has_event()) {
-      const T value = event_function(t_new, y1_);
+      T value = event_function(event_end_time(), y1_);
       if (crosses(event_value_, value) ||
           detail::TurnSearch<T>::comes_near(event_value_, event_in_middle(between), value)) {
         return finish_step_with_event(value);
       }
+      ended = leaps_to_event(value);
       event_value_ = value;
     }
     pass(h, t_new, t_new, 1, between);
-    return false;
+    return ended;
   }
   // The same where the event, which has `value` at the end, may be met within. Where the compiler keeps trajectories in
   // registers what that needs would push them out: it works on a copy in memory. (Of a derivative that points to shared
@@ -581,14 +583,16 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     typename Memory::Scratch scratch(*this);
     const auto between = scratch.row();
     double t_stop = t_new, low = 0, theta = 1;
-    const bool crossed = find_crossing(h, value, between, low, theta);
-    if (crossed) {
+    bool ended = find_crossing(h, value, between, low, theta);
+    if (ended) {
       bisect_event(h, between, low, theta);
       if (theta != 1) t_stop = D::fma(theta, h, t_);
+    } else {
+      ended = leaps_to_event(value);
     }
     event_value_ = value;
     pass(h, t_new, t_stop, theta, between);
-    return crossed;
+    return ended;
   }
   // Narrows the places between which the event crosses; `high` is on the far side.
   template <class Row>
@@ -652,6 +656,31 @@ class Trajectory : protected Memory, protected Progress<T>, protected MiddleErro
     event_value_ = search.at_low();
     high = search.high();
     return true;
+  }
+
+  // When functions of the time are evaluated of the state that the step proposed ends with: the near side of a jump
+  // there. Events over the state alone do without.
+  LOCKSTEP_HOST_DEVICE double end_time() const {
+    return has_stops() ? detail::last_stage_time(stops(), t_, proposed_.t_new, proposed_.last) : proposed_.t_new;
+  }
+  LOCKSTEP_HOST_DEVICE double event_end_time() const { return kHasEvent<Derivative> ? end_time() : proposed_.t_new; }
+  // And where the trajectory goes on behind a jump at the step's end: its far side; elsewhere end_time().
+  LOCKSTEP_HOST_DEVICE double leapt_time() const {
+    const double end = end_time();
+    if (!has_stops() || !(rules_.fixed || proposed_.last) || proposed_.t_new == t_end_) return end;
+    const detail::StepEnd sides = detail::step_end(stops(), proposed_.t_new, t_end_ < t_);
+    return sides.before == sides.behind ? end : sides.behind;
+  }
+  // Whether the event, which has `value` at the step's end, is met in leaping there with the time; its value behind it.
+  LOCKSTEP_HOST_DEVICE bool leaps_to_event(T& value) const {
+    if constexpr (kHasEvent<Derivative>) {
+      const double leapt = leapt_time();
+      if (leapt == end_time()) return false;
+      const T before = value;
+      value = event_function(leapt, y1_);
+      return crosses(before, value);
+    }
+    return false;
   }
 
   LOCKSTEP_HOST_DEVICE bool has_event() const {

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ode/cpu/engine.h"
+#include "lockstep/ode/detail/problem_knots.h"
 #include "lockstep/ode/differentiable_event.h"
 
 namespace lockstep::ode::detail {
@@ -37,7 +38,7 @@ void GradientEngine::set_initial_states(std::span<const double> states) {
 
 void GradientEngine::set_parameters(std::span<const double> parameters) {
   std::ranges::copy(parameters, problem_.parameters.begin());  // tiles refer to them
-  if (problem_.rhs->moves_knots()) take_trajectories();
+  if (ProblemKnots(problem_).moves_knots()) take_trajectories();
 }
 
 void GradientEngine::replace_trajectories(Problem problem, Loss loss) {

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/ode/state_function.h"
 #include "lockstep/ode/time_knot.h"
 
 namespace lockstep::ode::detail {
@@ -27,7 +26,9 @@ inline KnotBounds bounds_of_both(const KnotBounds& a, const KnotBounds& b) {
   return {a.some || b.some, a.some_jump || b.some_jump, a.repeats || b.repeats, std::max(a.magnitude, b.magnitude)};
 }
 
-inline KnotBounds knot_bounds(const StateFunction& function, std::span<const double> parameters) {
+// `function`: a StateFunction, or what tells the same of several.
+template <class Function>
+KnotBounds knot_bounds(const Function& function, std::span<const double> parameters) {
   if (function.has_many_knots()) return function.knot_bounds(parameters);
   return bounds_of(function.time_knots(kEver, parameters), function.repeats_knots());
 }
@@ -40,8 +41,9 @@ inline double size_of(const TimeSpan& span, double magnitude) {
 // The knots of a function beside another one's: of a sum, or of all trajectories that share their stops. Where some
 // repeat, those lie beyond the span, and it tells its own there, too: all, as those that are joined in a chain depend
 // on where the chain begins.
-inline std::vector<TimeKnot> knots_beside(const StateFunction& function, std::span<const double> parameters,
-                                          bool some_repeat, const TimeSpan& span) {
+template <class Function>
+std::vector<TimeKnot> knots_beside(const Function& function, std::span<const double> parameters, bool some_repeat,
+                                   const TimeSpan& span) {
   if (!some_repeat || !function.has_many_knots()) return function.time_knots(span, parameters);
   return function.time_knots(function.repeats_knots() ? span : kEver, parameters);
 }

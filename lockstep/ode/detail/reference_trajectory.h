@@ -66,10 +66,11 @@ class ReferenceTrajectory {
     k_.assign(static_cast<std::size_t>(tableau_.stages + tableau_.interpolant_stages), {});
     save_before(t_, y_);
     if (t_ != t_end_) give_impulses();
-    k_[0] = evaluate(here().behind, y_);
-    if (event_) g_ = (*event_)(t_, y_)[0];
+    t_seen_ = here().behind;
+    k_[0] = evaluate(t_seen_, y_);
+    if (event_) g_ = (*event_)(t_seen_, y_)[0];
     for (ResettingFunction& reset : resets_) {
-      const T value = reset.function(t_, y_)[0];
+      const T value = reset.function(t_seen_, y_)[0];
       reset.side = ResetSide<T>::at_start(value, ResetSide<T>::stands_at_start(value) ? rounding(reset) : 0);
     }
     return finite(k_[0]) && finite(y_);
@@ -82,7 +83,7 @@ class ReferenceTrajectory {
   }
   // True where an event ends it.
   bool accept(const scalar::StepProposal<ScalarLane<double>>& step) {
-    return finish_step(step.h, step.t_new) == Passed::ended || (step.last && begin_anew());
+    return finish_step(step.h, step.t_new, step.last) == Passed::ended || (step.last && begin_anew());
   }
   void reject() { ++rejected_; }
   void end(Status status) {
@@ -110,8 +111,9 @@ class ReferenceTrajectory {
   bool begin_anew() {
     if (t_ == t_end_ || accepted_ + rejected_ >= options_.max_steps) return false;
     if (here().before == here().behind) return false;
+    t_seen_ = here().behind;
     if (give_impulses() && settle(resets_.size())) return true;
-    k_[0] = evaluate(here().behind, y_);
+    k_[0] = evaluate(t_seen_, y_);
     return false;
   }
   // Behind a reset, likewise.
@@ -289,26 +291,33 @@ class ReferenceTrajectory {
   // again.
   enum class Passed { onward, ended, reset, piled_up };
 
-  // After an accepted step: save points, the first of event and resets in it, advance.
-  Passed finish_step(double h, double t_new) {
+  // After an accepted step: save points, the first of event and resets in it, advance. `lands`: where stops are, at one
+  // or the span's end.
+  Passed finish_step(double h, double t_new, bool lands) {
     ++accepted_;
+    const StepEnd end = step_end(stops_, t_new, t_end_ < t_start_);
+    t_leapt_ = lands && t_new != t_end_ && end.before != end.behind ? end.behind : t_last_;
     double theta = 1;
     bool ends = false;
     T g1 = 0;
     if (event_) {
-      g1 = (*event_)(t_new, y1_)[0];
+      g1 = (*event_)(t_last_, y1_)[0];
       if (crosses(problem_.event->direction, g_, g1)) {
         ends = true;
         theta = bisect(h, 0, g_, 1);
       } else if (const auto turn = find_turn(*event_, problem_.event->direction, h, g_, g1); turn.found()) {
         ends = true;
         theta = bisect(h, turn.low(), turn.at_low(), turn.high());
+      } else if (t_leapt_ != t_last_) {
+        const T before_leap = g1;
+        g1 = (*event_)(t_leapt_, y1_)[0];
+        ends = crosses(problem_.event->direction, before_leap, g1);
       }
     }
     std::size_t first = resets_.size();  // which strikes
     std::vector<ResetSide<T>> at_end;
     for (std::size_t i = 0; i < resets_.size(); ++i) {
-      const double own = find_reset(resets_[i], h, t_new, at_end);
+      const double own = find_reset(resets_[i], h, at_end);
       if (time_within(own, h, t_new) == t_end_) continue;  // the trajectory ends before it
       if (own < theta || (own == 1 && !ends && first == resets_.size())) {
         theta = own;
@@ -332,6 +341,7 @@ class ReferenceTrajectory {
     save_step(h, t_new, t_stop);
     y_ = interpolate(h, theta);
     t_ = t_stop;
+    t_seen_ = theta == 1 ? t_leapt_ : t_;
     std::swap(k_[0], k_[static_cast<std::size_t>(tableau_.stages) - 1]);
     if (ends) return Passed::ended;
     if (!changes) return Passed::onward;
@@ -367,18 +377,21 @@ class ReferenceTrajectory {
   }
 
   // Where it strikes in the step, beyond 1 where it does not; adds its side at the step's end.
-  double find_reset(ResettingFunction& reset, double h, double t_new, std::vector<ResetSide<T>>& at_end) {
+  double find_reset(ResettingFunction& reset, double h, std::vector<ResetSide<T>>& at_end) {
     constexpr double kNowhere = 2;
-    const T after = reset.function(t_new, y1_)[0];
+    const T after = reset.function(t_last_, y1_)[0];
     reset.side.see_end(after);
+    const T leapt = t_leapt_ == t_last_ ? after : reset.function(t_leapt_, y1_)[0];
+    reset.side.see_end(leapt);
     T before = reset.side.before;
     bool found = crosses(reset.direction, before, after);
     CrossingSearch<T> search;
     if (found) search = {0, before, 1, after};
     if (reset.side.on_threshold()) {
       ThresholdLook<T> look;
-      UnresolvedTime<T> behind(t_, h);
-      behind.see(reset.function(t_, y_)[0], reset.function(behind.end(), y_)[0]);
+      const double begin = here().behind;
+      UnresolvedTime<T> behind(begin, h);
+      behind.see(reset.function(begin, y_)[0], reset.function(behind.end(), y_)[0]);
       while (look.next() < look.kLooks) {
         const double elapsed = look.theta(look.next()) * h;
         const T value = reset.function(behind.time(elapsed), interpolate(h, look.theta(look.next())))[0];
@@ -389,7 +402,7 @@ class ReferenceTrajectory {
       found = look.found();
       before = look.side();
       if (found) search = look.search();
-      at_end.push_back(look.side_at_end(reset.side, after));
+      at_end.push_back(look.side_at_end(reset.side, leapt));
     } else {
       reset.cut = reset.side;
       if (!found) {
@@ -400,9 +413,12 @@ class ReferenceTrajectory {
           search = {turn.low(), before, turn.high(), turn.at_high()};
         }
       }
-      at_end.push_back(reset.side.off(after));
+      at_end.push_back(reset.side.off(leapt));
     }
-    if (!found) return kNowhere;
+    if (!found) {
+      reset.untold = 0;
+      return crosses(reset.direction, after, leapt) ? 1 : kNowhere;
+    }
     while (!search.done()) {
       const T value = within(reset.function, h, search.theta());
       search.see(value, crosses(reset.direction, before, value));
@@ -420,12 +436,12 @@ class ReferenceTrajectory {
   T rounding(ResettingFunction& reset) {
     using Rounding = FunctionRounding<T>;
     Rounding result;
-    const T here = reset.function(t_, y_)[0];
-    result.see(here, reset.function(Rounding::moved_time(t_), y_)[0]);
+    const T here = reset.function(t_seen_, y_)[0];
+    result.see(here, reset.function(Rounding::moved_time(t_seen_), y_)[0]);
     for (std::size_t move = 0; move < Rounding::moves(y_.size()); ++move) {
       std::vector<T> moved = y_;
       for (std::size_t c = move; c < y_.size(); c += Rounding::kGroups) moved[c] = Rounding::moved(c, y_[c]);
-      result.see(here, reset.function(t_, moved)[0]);
+      result.see(here, reset.function(t_seen_, moved)[0]);
     }
     return result.value();
   }
@@ -437,21 +453,21 @@ class ReferenceTrajectory {
     std::vector<bool> used(count, false);
     std::vector<T> found(count), left(count);
     T g = 0;
-    if (striking < count && event_ && crosses(problem_.event->direction, g_, (*event_)(t_, y_)[0])) return true;
+    if (striking < count && event_ && crosses(problem_.event->direction, g_, (*event_)(t_seen_, y_)[0])) return true;
     while (true) {
       if (striking < count) {
         used[striking] = true;
-        found[striking] = resets_[striking].function(t_, y_)[0];
-        y_ = resets_[striking].state(t_, y_);
+        found[striking] = resets_[striking].function(t_seen_, y_)[0];
+        y_ = resets_[striking].state(t_seen_, y_);
         if (events_ != nullptr) events_->push_back({t_, static_cast<std::int32_t>(striking)});
       }
       if (event_) {
-        g = (*event_)(t_, y_)[0];
+        g = (*event_)(t_seen_, y_)[0];
         if (crosses(problem_.event->direction, g_, g)) return true;
       }
       striking = count;
       for (std::size_t i = 0; i < count; ++i) {
-        left[i] = resets_[i].function(t_, y_)[0];
+        left[i] = resets_[i].function(t_seen_, y_)[0];
         const bool strikes = !used[i] && resets_[i].side.is_struck(resets_[i].direction, left[i]);
         if (strikes && striking == count) striking = i;
       }
@@ -481,7 +497,7 @@ class ReferenceTrajectory {
         ++rejected_;
         return Status::not_finite;
       }
-      if (finish_step(step.h, step.t_new) == Passed::ended || begin_anew()) return Status::terminated;
+      if (finish_step(step.h, step.t_new, true) == Passed::ended || begin_anew()) return Status::terminated;
     }
     return Status::success;
   }
@@ -503,7 +519,7 @@ class ReferenceTrajectory {
       after_rejection = !decision.accept;
       if (decision.accept) {
         log_error = decision.log_error;
-        const Passed passed = finish_step(step.h, step.t_new);
+        const Passed passed = finish_step(step.h, step.t_new, step.last);
         if (passed == Passed::ended) return Status::terminated;
         if (passed == Passed::piled_up) return Status::step_too_small;
         if (t_ == t_end_) return Status::success;
@@ -534,6 +550,8 @@ class ReferenceTrajectory {
   std::optional<ReferenceFunction<T>> event_;
   std::vector<ResettingFunction> resets_;
   double t_, t_start_, t_end_, t_last_ = 0;
+  double t_leapt_ = 0;  // of functions at the end of a step behind a jump there; t_last_ where there is none
+  double t_seen_ = 0;   // at which they are evaluated of the state at t_
   const double* save_times_;
   double max_step_;
   std::vector<T> y_, y1_;

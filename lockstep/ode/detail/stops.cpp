@@ -14,6 +14,7 @@
 #include "lockstep/ode/detail/fixed_steps.h"
 #include "lockstep/ode/detail/knot_bounds.h"
 #include "lockstep/ode/detail/near_knots.h"
+#include "lockstep/ode/detail/problem_knots.h"
 
 namespace lockstep::ode::detail {
 namespace {
@@ -28,7 +29,7 @@ void require_apart(const TimeKnot& knot, Precision precision, const Problem& pro
   throw Error(
       ErrorKind::invalid_argument,
       {"options.stop_at_knots",
-       "a right-hand side that jumps every " + rounded_text(knot.apart, 3) + " of time at t = " + rounded_text(time, 6),
+       "a function that jumps every " + rounded_text(knot.apart, 3) + " of time at t = " + rounded_text(time, 6),
        "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " + std::string(to_string(precision)),
        std::string(precision == Precision::f32 ? "take precision f64, " : "") +
            "begin times nearer to 0, or give stop_at_knots = false"});
@@ -47,20 +48,20 @@ StopSides sides_of(const Problem& problem, const Options& options) {
 }
 
 // The knots of all these parameters that some of a span depend on; of which some may repeat.
-std::vector<TimeKnot> knots_of(const StateFunction& rhs, std::span<const std::span<const double>> parameters,
+std::vector<TimeKnot> knots_of(const ProblemKnots& functions, std::span<const std::span<const double>> parameters,
                                bool some_repeat, const TimeSpan& span) {
   std::vector<TimeKnot> knots;
   for (const std::span<const double> each : parameters) {
-    const std::vector<TimeKnot> more = knots_beside(rhs, each, some_repeat, span);
+    const std::vector<TimeKnot> more = knots_beside(functions, each, some_repeat, span);
     knots.insert(knots.end(), more.begin(), more.end());
   }
   return knots;
 }
 
 // What holds for the knots of all these.
-KnotBounds bounds_of(const StateFunction& rhs, std::span<const std::span<const double>> parameters) {
+KnotBounds bounds_of(const ProblemKnots& functions, std::span<const std::span<const double>> parameters) {
   KnotBounds bounds;
-  for (const std::span<const double> each : parameters) bounds = bounds_of_both(bounds, knot_bounds(rhs, each));
+  for (const std::span<const double> each : parameters) bounds = bounds_of_both(bounds, knot_bounds(functions, each));
   return bounds;
 }
 
@@ -69,7 +70,8 @@ KnotBounds bounds_of(const StateFunction& rhs, std::span<const std::span<const d
 Stops::Stops(const Problem& problem, const Options& options)
     : sides_(sides_of(problem, options)), fixed_(options.control == StepControl::fixed) {
   // Where only spans are told there are no parameters.
-  const bool moves = options.stop_at_knots && problem.rhs->moves_knots() && !problem.parameters.empty();
+  const ProblemKnots functions(problem);
+  const bool moves = options.stop_at_knots && functions.moves_knots() && !problem.parameters.empty();
   const std::size_t each = problem.rhs->parameters();
   std::vector<std::span<const double>> parameters;  // of those that have knots of their own
   const std::size_t sets = moves && problem.parameters.size() != each ? problem.trajectories() : 1;
@@ -90,7 +92,7 @@ Stops::Stops(const Problem& problem, const Options& options)
   }
   const auto [first, last] = problem.time_range();
   add(problem, options, {{first, last}, parameters, problem.impulses, moves});
-  const bool others_have = moves || (options.stop_at_knots && problem.rhs->repeats_knots());
+  const bool others_have = moves || (options.stop_at_knots && functions.repeats_knots());
   if (others_have && time_.empty()) add_beyond_reach();
   end_changes();
 }
@@ -137,18 +139,21 @@ void Stops::add(const Problem& problem, const Options& options, const Added& add
   if (!options.stop_at_knots) return add_knots(problem, options, {}, added);
   // Spans that lie on a device are not told.
   const bool are_told = !problem.end_times.empty() && added.span.first <= added.span.last;
-  if (problem.rhs->has_many_knots() && are_told) return add_near(problem, options, added);
-  if (problem.rhs->repeats_knots() && !problem.rhs->has_many_knots()) {
-    return add_knots(problem, options,
-                     repeated_knots(problem, options, added, bounds_of(*problem.rhs, added.parameters)), added);
+  const ProblemKnots functions(problem);
+  if (functions.has_many_knots() && are_told) return add_near(problem, options, added);
+  if (functions.repeats_knots() && !functions.has_many_knots()) {
+    return add_knots(problem, options, repeated_knots(problem, options, added, bounds_of(functions, added.parameters)),
+                     added);
   }
-  const TimeSpan span = problem.rhs->has_many_knots() ? kEver : added.span;
-  add_knots(problem, options, knots_of(*problem.rhs, added.parameters, false, span), added);
+  const TimeSpan span = functions.has_many_knots() ? kEver : added.span;
+  add_knots(problem, options, knots_of(functions, added.parameters, false, span), added);
 }
 
 std::vector<TimeKnot> Stops::repeated_knots(const Problem& problem, const Options& options, const Added& added,
                                             const KnotBounds& bounds) const {
-  const auto ask = [&](const TimeSpan& span) { return knots_of(*problem.rhs, added.parameters, bounds.repeats, span); };
+  const auto ask = [&](const TimeSpan& span) {
+    return knots_of(ProblemKnots(problem), added.parameters, bounds.repeats, span);
+  };
   const TimeSpan wide = span_of_repeated(added.span, bounds.magnitude, sides_, options.precision);
   // Far from time 0 float32 tells so little apart that those beside a short span may be too many to list: the reason is
   // that they are too close, and so are those within it.
@@ -159,11 +164,11 @@ std::vector<TimeKnot> Stops::repeated_knots(const Problem& problem, const Option
 }
 
 void Stops::add_near(const Problem& problem, const Options& options, const Added& added) {
-  const StateFunction& rhs = *problem.rhs;
-  const KnotBounds bounds = bounds_of(rhs, added.parameters);
+  const ProblemKnots functions(problem);
+  const KnotBounds bounds = bounds_of(functions, added.parameters);
   const std::size_t first = time_.size();
   const TimeSpan rounded = rounded_span(added.span, bounds.magnitude, sides_, options.precision);
-  const auto ask = [&](const TimeSpan& span) { return knots_of(rhs, added.parameters, bounds.repeats, span); };
+  const auto ask = [&](const TimeSpan& span) { return knots_of(functions, added.parameters, bounds.repeats, span); };
   if (bounds.repeats) {
     add_knots(problem, options, repeated_knots(problem, options, added, bounds), added);
   } else {
@@ -250,8 +255,8 @@ namespace lockstep::ode {
 
 bool knots_differ(const Problem& problem, const Options& options) {
   const StandardArithmetic arithmetic;
-  return options.stop_at_knots && problem.rhs && problem.rhs->moves_knots() && options.control != StepControl::common &&
-         problem.parameters.size() != problem.rhs->parameters();
+  return options.stop_at_knots && problem.rhs && detail::ProblemKnots(problem).moves_knots() &&
+         options.control != StepControl::common && problem.parameters.size() != problem.rhs->parameters();
 }
 
 std::vector<double> stop_times(const Problem& problem, const Options& options) {

@@ -88,7 +88,7 @@ std::optional<TimeMultiple> value_of(const graph::Operation& operation, const Ar
 
 [[noreturn]] void refuse_times(double apart) {
   throw Error(ErrorKind::invalid_argument,
-              {"options.stop_at_knots", "a right-hand side that jumps every " + rounded_text(apart, 3) + " of time",
+              {"options.stop_at_knots", "a function that jumps every " + rounded_text(apart, 3) + " of time",
                "at most 2^20 times in a span, at each of which a step ends",
                "look for a wrong unit, shorten the span, or give stop_at_knots = false"});
 }
