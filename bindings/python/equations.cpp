@@ -58,7 +58,7 @@ Net table(std::vector<double> knots, std::vector<double> values, const std::vect
   const auto kind = nn::parse_interpolation(interpolation);
   if (!kind) {
     throw Error(ErrorKind::invalid_argument,
-                {"interpolation", '"' + interpolation + '"', "\"linear\", \"previous\" or \"pchip\"", ""});
+                {"interpolation", '"' + interpolation + '"', "\"linear\", \"previous\", \"pchip\" or \"spline\"", ""});
   }
   nn::FunctionTable given{{input}, std::move(knots), {}, std::move(values), *kind};
   for (const std::string& name : columns) given.outputs.push_back({name});

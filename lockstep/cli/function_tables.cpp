@@ -41,7 +41,7 @@ void read_numbers(const TomlValue& table, TableSection& section) {
 
 TableSection read_section(const std::string& name, const TomlValue& table, const std::filesystem::path& folder) {
   static constexpr std::array<std::string_view, 5> kKeys{"file", "at", "columns", "values", "interpolation"};
-  static constexpr std::array<std::string_view, 3> kInterpolations{"linear", "previous", "pchip"};
+  static constexpr std::array<std::string_view, 4> kInterpolations{"linear", "previous", "pchip", "spline"};
   TableSection section;
   section.name = name;
   section.where = table.where();

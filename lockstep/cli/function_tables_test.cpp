@@ -120,7 +120,7 @@ TEST_F(FunctionTables, are_read_between_their_knots_and_kept_beyond_them) {
 }
 
 TEST_F(FunctionTables, give_the_same_bits_on_every_instruction_set_by_threads_and_parts) {
-  for (const char* kind : {"linear", "previous", "pchip"}) {
+  for (const char* kind : {"linear", "previous", "pchip", "spline"}) {
     ProblemSetup setup = set_up_in(with(kBasin, "KIND", kind));
     for (const Precision precision : {Precision::f32, Precision::f64}) {
       setup.options.precision = precision;
@@ -231,7 +231,7 @@ TEST_F(FunctionTables, say_what_is_wrong_where_it_was_written) {
   EXPECT_THAT(message("rain = " + at, "a(t)"), HasSubstr("a function, net or table"));
   EXPECT_THAT(message("rain = { at = [0, 1, 2], values = [1, 2] }"), HasSubstr("found 2 numbers, expected 3"));
   EXPECT_THAT(message("rain = { at = [0, 1], values = [1, 2], interpolation = \"cubic\" }"),
-              HasSubstr("expected one of linear, previous, pchip"));
+              HasSubstr("expected one of linear, previous, pchip, spline"));
   EXPECT_THAT(message("rain = [1, 2]"), HasSubstr("expected a table of numbers"));
 }
 

@@ -14,7 +14,7 @@
 namespace lockstep::nn {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"linear", "previous", "pchip"};
+constexpr std::array<std::string_view, 4> kNames = {"linear", "previous", "pchip", "spline"};
 
 [[noreturn]] void refuse_table(std::string field, std::string found, std::string expected, std::string remedy = {}) {
   throw Error(ErrorKind::invalid_argument,
@@ -82,6 +82,36 @@ struct Column {
     }
     return slopes;
   }
+
+  // Of neighbours h and s apart, (4.26): h_i m_(i-1) + 2 (h_(i-1) + h_i) m_i + h_(i-1) m_(i+1) = 3 (h_i s_(i-1) +
+  // h_(i-1) s_i), closed by the third derivatives that agree at the second value from either end.
+  std::vector<double> spline_slopes() const {
+    const std::size_t n = knots.size();
+    if (n == 2) return {slope(0), slope(0)};
+    if (n == 3) {
+      const double bend = (slope(1) - slope(0)) / (width(0) + width(1));
+      return {slope(0) - bend * width(0), slope(0) + bend * width(0), slope(1) + bend * width(1)};
+    }
+    const auto end = [](double h0, double h1, double s0, double s1) {
+      const double d = h0 + h1;
+      return ((h0 + 2 * d) * h1 * s0 + h0 * h0 * s1) / d;
+    };
+    std::vector<double> above(n), right(n);  // of rows whose diagonal is 1
+    const auto add_row = [&](std::size_t i, double below, double diagonal, double to_next, double sum) {
+      const double pivot = i == 0 ? diagonal : diagonal - below * above[i - 1];
+      above[i] = to_next / pivot;
+      right[i] = (i == 0 ? sum : sum - below * right[i - 1]) / pivot;
+    };
+    add_row(0, 0, width(1), width(0) + width(1), end(width(0), width(1), slope(0), slope(1)));
+    for (std::size_t i = 1; i + 1 < n; ++i) {
+      const double before = width(i - 1), after = width(i);
+      add_row(i, after, 2 * (before + after), before, 3 * (after * slope(i - 1) + before * slope(i)));
+    }
+    const double last = width(n - 2), next = width(n - 3);
+    add_row(n - 1, last + next, next, 0, end(last, next, slope(n - 2), slope(n - 3)));
+    for (std::size_t i = n - 1; i-- > 0;) right[i] -= above[i] * right[i + 1];
+    return right;
+  }
 };
 
 // [power, the highest first][knot]; at the last knot the value alone.
@@ -98,7 +128,8 @@ std::vector<double> coefficients_of(const Column& column, Interpolation interpol
   if (powers == 1) return made;
   for (std::size_t i = 0; i + 1 < n; ++i) coefficient(1, i) = column.slope(i);
   if (powers == 2) return made;
-  const std::vector<double> slopes = column.pchip_slopes();
+  const bool is_spline = interpolation == Interpolation::spline;
+  const std::vector<double> slopes = is_spline ? column.spline_slopes() : column.pchip_slopes();
   for (std::size_t i = 0; i + 1 < n; ++i) {
     const double h = column.width(i), line = column.slope(i);
     coefficient(1, i) = slopes[i];

@@ -16,6 +16,8 @@ enum class Interpolation {
   previous,  // steps: the value at the last knot that is not above the number
   pchip,     // cubics with continuous slopes that stay between their knots' values, so that no overshoot is made:
              // Fritsch & Butland, SIAM J. Sci. Stat. Comput. 5 (1984), the ends as in MATLAB and SciPy
+  spline,    // the cubic spline, with continuous second derivatives, that has no knot at the second value from either
+             // end: de Boor, A Practical Guide to Splines, 2001, chapter IV; of two values a line, of three a parabola
 };
 std::string_view to_string(Interpolation interpolation);  // "linear"
 std::optional<Interpolation> parse_interpolation(std::string_view name);

@@ -49,6 +49,23 @@ TEST(TableModel, pchip_is_that_of_scipy) {
                                                        3.2222222222222223, 3.75, 3.50390625, 3.7143437500000003}));
 }
 
+// scipy.interpolate.CubicSpline of SciPy 1.17, of six, three and four knots.
+TEST(TableModel, spline_is_that_of_scipy) {
+  const auto expect = [](std::vector<double> knots, std::vector<double> values, const std::vector<double>& where,
+                         const std::vector<double>& expected) {
+    const Model model = table_model(one_column(std::move(knots), std::move(values), Interpolation::spline));
+    EXPECT_THAT(at(model, where), Pointwise(DoubleNear(4e-15), expected));
+  };
+  expect({0, 1, 1.5, 3, 4, 6}, {0, 1, 1, 4, 3.5, 3.75}, {0, 0.25, 0.9, 1.2, 1.6, 2.5, 3.5, 4.5, 5.9},
+         {0.0, 0.7206182065217391, 1.0396304347826086, 0.9338260869565218, 1.0991143317230274, 3.0790056360708538,
+          4.060235507246377, 2.7540760869565215, 3.3784963768115945});
+  expect({0, 1, 3}, {0, 2, -1}, {0.5, 2, 2.9}, {1.2916666666666667, 1.6666666666666667, -0.6283333333333339});
+  expect({0, 1, 3, 4}, {0, 2, -1, 0.5}, {0.5, 2, 3.9}, {1.6302083333333335, 0.5833333333333334, 0.11862499999999954});
+  expect({0, 2}, {1, 5}, {0, 0.5, 2}, {1, 2, 5});
+  // A cubic is itself.
+  expect({-1, 0, 0.5, 2, 3}, {-1, 0, 0.125, 8, 27}, {-0.5, 0.25, 1, 2.5}, {-0.125, 0.015625, 1, 15.625});
+}
+
 TEST(TableModel, is_called_by_equations_like_a_net) {
   Equations system;
   system.equations = {{"water", "weather(t).rain - 0.1 * weather(t).heat * water", ""}};

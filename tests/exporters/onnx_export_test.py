@@ -173,7 +173,7 @@ class Graphs(WrittenTest):
     def test_equations_with_nets_tables_and_choices(self):
         net = lockstep.mlp([self.rng.normal(size=(4, 2)).astype(np.float32), self.rng.normal(size=(1, 4)).astype(np.float32)])
         hours, speed = [-1.0, 0.0, 0.5, 2.0], [1.0, 3.0, -1.0, 0.5]
-        for interpolation in ("linear", "previous", "pchip"):
+        for interpolation in ("linear", "previous", "pchip", "spline"):
             wind = lockstep.table(hours, speed, interpolation=interpolation)
             model = lockstep.equations({"x": "v", "v": "-g * sin(x) + drag(v - wind(t), x) * exp(-x^2) + if(x < v, k, tanh(v))"},
                                        parameters={"g": 9.81, "k": 0.1}, models={"drag": net, "wind": wind})

@@ -28,9 +28,10 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
         with it, the index or the coordinate.
     values : array, dict or table
         [knot], or [knot, column]; or columns by name.
-    interpolation : {"linear", "previous", "pchip"}
-        Straight lines; steps, each of which lasts until the next knot; or cubics with continuous slopes that do not
-        overshoot, as ``scipy.interpolate.PchipInterpolator``.
+    interpolation : {"linear", "previous", "pchip", "spline"}
+        Straight lines; steps, each of which lasts until the next knot; cubics with continuous slopes that do not
+        overshoot, as ``scipy.interpolate.PchipInterpolator``; or the smoothest of cubics, for what is smooth itself,
+        as ``scipy.interpolate.CubicSpline``.
     columns : sequence of str
         Which columns of `values`, by name; names for them, ``"weather(t).rain"``, where `values` has none.
     input : str
@@ -50,7 +51,7 @@ def table(at: Any, values: Any = None, *, interpolation: str = "linear", columns
     array([1.5, 4. ])
     """
     if not isinstance(interpolation, str):
-        raise wrong_type("interpolation", interpolation, '"linear", "previous" or "pchip"')
+        raise wrong_type("interpolation", interpolation, '"linear", "previous", "pchip" or "spline"')
     if not isinstance(input, str):
         raise wrong_type("input", input, "a name as text")
     if values is None:

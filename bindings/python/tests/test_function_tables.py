@@ -106,7 +106,7 @@ def test_tables_of_polars():
     ([0, 1], [1, 2], {"columns": ["a", "b"]}, "columns: found 2, expected 1"),
     ([0, 1], [[1, 2], [3, 4]], {"columns": ["a", "a"]}, 'columns: found "a" twice'),
     ([0, 1], {"a": [1, 2]}, {"columns": ["b"]}, 'columns: found "b", expected one of a'),
-    ([0, 1], [1, 2], {"interpolation": "cubic"}, 'interpolation: found "cubic", expected "linear", "previous" or "pchip"'),
+    ([0, 1], [1, 2], {"interpolation": "cubic"}, 'interpolation: found "cubic", expected "linear", "previous", "pchip" or "spline"'),
 ])
 def test_numbers_that_do_not_fit_are_named(at, values, more, message):
     with pytest.raises(lockstep.InvalidArgument, match=message):
@@ -165,7 +165,7 @@ def test_interpolation_between_the_knots_is_that_of_numpy():
     np.testing.assert_allclose(solution["x"][0], expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("interpolation", ["linear", "previous", "pchip"])
+@pytest.mark.parametrize("interpolation", ["linear", "previous", "pchip", "spline"])
 def test_gradients_are_the_differences_of_what_was_computed(interpolation):
     random = np.random.default_rng(3)
     net = lockstep.mlp([random.normal(size=(5, 2)), random.normal(size=(1, 5))], [random.normal(size=5), np.zeros(1)])
