@@ -53,10 +53,15 @@ x = "10 * (y - x) + wind(t)"
 y = "x * (28 - z) - y + sin(x)"
 z = "net(x, y, z)[2] / 3"
 """)
-        self.assertIn("in u[3], t[1], out du[3]", self.succeed("export", "hybrid.toml", "--onnx", "hybrid.onnx"))
+        said = self.succeed("export", "hybrid.toml", "--onnx", "hybrid.onnx")
+        self.assertIn("ONNX in float32, in u[3], t[1], out du[3]", said)
         told = self.succeed("info", "hybrid.onnx")
         for line in ("call               wind, input x", "known from 0 to 2.5", 'dx/dt = 10 * (y - x) + wind(t)'):
             self.assertIn(line, told)
+        self.write("exact.toml", self.path("hybrid.toml").read_text() + '[method]\nprecision = "f64"\n')
+        self.assertIn("ONNX in float64", self.succeed("export", "exact.toml", "--onnx", "exact.onnx"))
+        said = self.succeed("export", "exact.toml", "--onnx", "exact.onnx", "--overwrite", "--precision", "f32")
+        self.assertIn("ONNX in float32", said)
 
     def test_files_appear_whole_or_not_at_all(self):
         self.write("net.onnx", "mine")

@@ -281,6 +281,32 @@ class Evaluate(NetTest):
         self.fail_with("x.csv:3, column 2: found 1e+300", "evaluate", "net.safetensors", "--input", "x.csv", "--output",
                        "y.h5", "--overwrite")
 
+    def test_a_problem_file_is_computed_in_its_own_precision_unless_the_flag_says_another(self):
+        t = 1700100000.5  # float32 tells 128 s apart there
+        self.write("clock.toml", '[rhs.equations]\nx = "t - 1700100000 + 0 * x"\n[method]\nprecision = "f64"\n')
+        with h5py.File(self.path("x.h5"), "w") as file:
+            file["u"] = [[0.0]]
+            file["t"] = [[t]]
+        evaluate = ("evaluate", "--input", "x.h5", "--output", "y.h5", "--overwrite")
+        def answer():
+            with h5py.File(self.path("y.h5")) as file:
+                self.assertEqual(file.attrs["precision"], {"f4": "f32", "f8": "f64"}[file["output"].dtype.str[1:]])
+                return file["output"][0, 0], file["output"].dtype
+        self.assertIn(", f64", self.succeed(*evaluate, "clock.toml"))
+        self.assertEqual(answer(), (0.5, np.float64))
+        self.succeed(*evaluate, "clock.toml", "--precision", "f32")
+        self.assertEqual(answer()[1], np.float32)
+        self.assertRegex(self.succeed("info", "clock.toml"), r"(?m)^precision +f64, as \[method\] says$")
+        for flags, words in (((), " f64 graph"), (("--precision", "f32"), " f32 graph")):
+            self.succeed("compile", "clock.toml", "-o", "clock.plan", "--overwrite", *flags)
+            self.assertIn(words, self.succeed("explain", "clock.plan"))
+        self.assertIn("note: evaluate it with --precision f64, as [method] of clock.toml says",
+                      self.succeed("import", "clock.toml", "-o", "clock.h5"))
+        self.write("clock.toml", '[rhs.equations]\nx = "t - 1700100000 + 0 * x"\n')
+        self.succeed(*evaluate, "clock.toml")
+        self.assertEqual(answer()[1], np.float32)
+        self.assertNotIn("precision", self.succeed("import", "clock.toml", "-o", "clock.h5", "--overwrite"))
+
     def test_netcdf_attributes_say_what_numbers_mean(self):
         meant = np.array([[1.5, 2.5, 1.75], [np.nan, 1.25, 2.0], [2.0, 2.25, np.nan], [1.0, 1.0, 1.0]])
         arguments = ("evaluate", "net.safetensors", "-i", "x.h5", "-o", "y.h5", "--overwrite", "--precision", "f64")

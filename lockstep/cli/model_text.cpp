@@ -50,6 +50,15 @@ std::string parameters_text(const nn::Model& model) {
   return count == 0 ? "no parameters" : counted_text(count, "parameter") + ", " + to_string(model.weight_type);
 }
 
+Precision own_precision(const std::filesystem::path& path) {
+  return path.extension() == ".toml" ? read_problem_file(path).options.precision : Precision::f32;
+}
+
+Precision chosen_precision(const std::optional<std::string>& flag, const std::filesystem::path& path) {
+  if (!flag) return own_precision(path);
+  return *flag == "f64" ? Precision::f64 : Precision::f32;
+}
+
 bool is_available(CpuTarget target) {
   for (const CpuTarget here : available_cpu_targets()) {
     if (here == target) return true;

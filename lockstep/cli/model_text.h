@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/precision.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/nn/model.h"
 #include "lockstep/nn/plan_file.h"
@@ -47,5 +48,14 @@ auto in_model_file(const std::filesystem::path& path, Work work) {
 nn::Model load_model(const std::filesystem::path& path, const std::optional<std::string>& activations,
                      const std::string& given_by = "--activations",
                      nn::UnreadableOutputs unreadable = nn::UnreadableOutputs::refuse);
+
+// The arithmetic that a file asks for: [method] precision of a problem file, which a model file has not: f32.
+Precision own_precision(const std::filesystem::path& path);
+
+// What `flag` says (f32 or f64), if it was given; else own_precision().
+Precision chosen_precision(const std::optional<std::string>& flag, const std::filesystem::path& path);
+
+// Of --precision.
+inline constexpr const char* kPrecisionHelp = "arithmetic: f32 or f64 [f32; of a problem file what [method] says]";
 
 }  // namespace lockstep::cli

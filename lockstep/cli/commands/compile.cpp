@@ -23,8 +23,7 @@ struct CompileOptions {
   std::filesystem::path model;
   std::filesystem::path output;
   std::string target = "best";
-  std::string precision = "f32";
-  std::optional<std::string> activations, derivative;
+  std::optional<std::string> precision, activations, derivative;
   bool overwrite = false;
 };
 
@@ -43,8 +42,7 @@ int compile_model(const CompileOptions& options) {
   refuse_to_replace(options.output, {options.model});
   const Existing existing = existing_output(options.output, options.overwrite);
   nn::PlanFile plan{load_with_derivative(options.model, options.activations, options.derivative),
-                    options.precision == "f32" ? Precision::f32 : Precision::f64, best_cpu_target(),
-                    nn::PlanFor::any_machine};
+                    chosen_precision(options.precision, options.model), best_cpu_target(), nn::PlanFor::any_machine};
   if (options.target != "best") {
     const auto target = parse_cpu_target(options.target);
     if (!target) {
@@ -78,9 +76,7 @@ void add_compile(CLI::App& app, Chosen& chosen) {
       ->add_option("--target", options->target,
                    "instruction set: avx512, avx2, neon or scalar; best: the best of each machine that loads the file")
       ->capture_default_str();
-  command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
-      ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
+  command->add_option("--precision", options->precision, kPrecisionHelp)->check(one_of({"f32", "f64"}));
   add_derivative(*command, options->derivative);
   command->add_option(
       "--activations", options->activations,

@@ -21,6 +21,7 @@
 #include "lockstep/cli/progress.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/precision.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/nn/guarded_calls.h"
@@ -37,7 +38,7 @@ struct EvaluateOptions {
   std::string input_dataset = "input";
   std::string output_dataset = "output";
   std::optional<std::string> activations;
-  std::string precision = "f32";
+  std::optional<std::string> precision;
   std::string cpu_target;
   std::string guard = "flag";
   int threads = 0;
@@ -183,7 +184,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
                                     {"command", command_line},
                                     {"model", options.model.filename().string()},
                                     {"model_digest", model.digest()},
-                                    {"precision", options.precision},
+                                    {"precision", std::string(to_string(kPrecisionOf<T>))},
                                     {"cpu_target", std::string(to_string(plan.cpu_target()))}}};
   if (guarded) answers.attributes.emplace_back("guard", options.guard);
   const std::unique_ptr<AnswerSink<T>> target = create_answers<T>(answers, model);
@@ -244,7 +245,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line, co
     std::printf("%s of %zu -> %zu in %s (%s each) on %s, %d %s, %s\n", counted_text(samples, "sample").c_str(),
                 in_width, out_width, seconds_text(seconds).c_str(), seconds_text(each).c_str(),
                 std::string(to_string(plan.cpu_target())).c_str(), threads, threads == 1 ? "thread" : "threads",
-                options.precision.c_str());
+                to_string(kPrecisionOf<T>).data());
     if (outside_count > 0) {
       std::printf("%s of them outside the training range%s: %s\n", count_text(outside_count).c_str(),
                   options.guard == "clamp" ? ", clamped" : "", kOutsideRange);
@@ -274,7 +275,7 @@ int evaluate(const EvaluateOptions& options, const std::string& command_line) {
   const CpuTarget target = choose_target(options.cpu_target);
   const bool clamps_calls = options.guard == "clamp" && !model.calls.empty();
   const nn::Model computed = clamps_calls ? nn::with_clamped_calls(model) : model;
-  return options.precision == "f64"
+  return chosen_precision(options.precision, options.model) == Precision::f64
              ? evaluate(options, command_line, model, nn::NetPlan<double>::compile(computed, target))
              : evaluate(options, command_line, model, nn::NetPlan<float>::compile(computed, target));
 }
@@ -296,9 +297,7 @@ void add_evaluate(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--activations", options->activations,
       "one for each layer (tanh,identity), or one for the hidden layers (tanh), where the file does not say");
-  command->add_option("--precision", options->precision, "arithmetic: f32 or f64")
-      ->check(one_of({"f32", "f64"}))
-      ->capture_default_str();
+  command->add_option("--precision", options->precision, kPrecisionHelp)->check(one_of({"f32", "f64"}));
   command->add_option("--threads", options->threads, "number of threads, 0 for all")
       ->transform(whole_number(0, kMostThreads));
   command->add_option("--cpu-target", options->cpu_target, "instruction set: avx512, avx2, neon or scalar");

@@ -47,7 +47,7 @@ With --derivative the file holds, beside the net's outputs, J x_dot (jvp), J^T y
 Jacobian of all outputs by all inputs, as ports of their own: of a net x -> y, jvp makes y and y_dot of x and x_dot.
 
 The ONNX file has opset 17, inputs and outputs [batch, features] called as the net's ports, normalisation inside. Its numbers
-are float32 where that holds every weight, else float64, or as --precision says. Names, units and training ranges lie in its
+are float32 where that holds every weight, else float64 (of a problem file in f64 always), or as --precision says. Names, units and training ranges lie in its
 metadata, where Lockstep finds them again. docs/bringing_a_net.md shows how others read it.)";
 
 // "path/my-net.v2.h" names my_net_v2.
@@ -106,8 +106,8 @@ void write_onnx(const ExportCommand& command, const std::filesystem::path& path,
   in_model_file(command.model, [&] {
     const nn::Model model = model_of(command);
     nn::OnnxOptions options;
-    options.precision = nn::onnx_precision(model);
-    if (command.precision) options.precision = *command.precision == "f32" ? Precision::f32 : Precision::f64;
+    const bool chosen = command.precision || own_precision(command.model) == Precision::f64;
+    options.precision = chosen ? chosen_precision(command.precision, command.model) : nn::onnx_precision(model);
     nn::write_onnx(path, model, existing, options);
     std::printf("%s: ONNX in %s, %s\n", path.string().c_str(),
                 options.precision == Precision::f32 ? "float32" : "float64", ports_text(model).c_str());

@@ -165,6 +165,10 @@ int import_model(const ImportOptions& options) {
       return kDifferent;
     }
   }
+  if (own_precision(options.model) == Precision::f64) {
+    std::printf("  note: evaluate it with --precision f64, as [method] of %s says: a model's file does not\n",
+                printable(options.model.string(), LineBreaks::escape).c_str());
+  }
   if (extension == ".safetensors") {
     nn::write_safetensors(options.output, model, existing);
   } else {

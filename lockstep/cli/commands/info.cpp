@@ -298,6 +298,7 @@ void print_model(const InfoOptions& options) {
   line("name", model.name);
   line("parameters", count_text(model.parameter_count()) +
                          (model.parameter_count() == 0 ? "" : ", stored as " + to_string(model.weight_type)));
+  if (own_precision(options.file) == Precision::f64) line("precision", "f64, as [method] says");
   for (const nn::Port& port : model.inputs) print_port("input", port);
   for (const nn::Port& port : model.outputs) print_port("output", port);
   for (const std::string& output : model.provenance.left_out) line("left out", output);
