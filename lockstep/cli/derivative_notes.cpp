@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/trained_parameters.h"
 
@@ -21,7 +22,7 @@ std::string moved_jump_text(const std::string& who, const std::string& parameter
 std::string unresolved_text(const ode::UnresolvedDerivatives& of, const std::string& trajectory,
                             const ode::Options& options) {
   const bool fixed = options.control == ode::StepControl::fixed;
-  return "steps are too long for them, as that of " + rounded_text(of.h, 3) + " from t = " + rounded_text(of.t, 6) +
+  return "steps are too long for them, as that of " + rounded_text(of.h, 3) + " from t = " + resolved_text(of.t, of.h) +
          " of trajectory " + trajectory +
          " is, while its state, at rest there or without what would decay fast, does not show it; take " +
          (fixed ? "dt" : "max_step") + " = " + rounded_text(of.stable_step, 2) + ", or the method rodas5p";

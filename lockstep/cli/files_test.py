@@ -423,6 +423,15 @@ class Info(NetTest):
         self.assertRegex(text, r"atol +1e-04, 1e-06, 1e-05\n")
         self.assertIn("1 trajectory x 21 times x 3 components", text)
 
+    def test_times_far_from_zero_have_the_digits_that_tell_them_apart(self):
+        problem = LORENZ.replace("[0, 2]", "[1.7e9, 1700000002]")
+        self.write("late.toml", problem)
+        self.succeed("solve", "late.toml", "--quiet")
+        self.assertRegex(self.succeed("info", "lorenz.h5"), r"(?m)^time +1700000000 to 1700000002$")
+        self.write("late.toml", problem + "[method]\nmax_steps = 30\n")
+        said = self.succeed("solve", "late.toml", "--overwrite")
+        self.assertRegex(said, r"came to t = 170000000[01]\.[0-9]{2,3} of 1700000002 in 30 steps")
+
     def test_of_many_components_a_few_are_shown_with_their_units(self):
         self.succeed("solve", "lorenz.toml", "--quiet")
         with h5py.File(self.path("lorenz.h5"), "r+") as file:

@@ -9,6 +9,7 @@
 #include "lockstep/cli/first_of_status.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/core/aligned_buffer.h"
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/kernels/cpu_target.h"
 #include "lockstep/kernels/tile.h"
 #include "lockstep/ode/result_file.h"
@@ -45,8 +46,10 @@ std::string first_not_finite(const ode::Problem& problem, const ode::Options& op
   const auto found = first_of_status(result, ode::Status::not_finite);
   if (!found) return {};
   const auto& [trajectory, record] = *found;
-  std::string text = "trajectory " + count_text(trajectory) + " came to t = " + rounded_text(record.end_time, 6) +
-                     " of " + rounded_text(problem.end_time(trajectory), 6);
+  const double end = problem.end_time(trajectory), thousandth = (end - problem.start_time(trajectory)) / 1000;
+  std::string text = "trajectory " + count_text(trajectory) +
+                     " came to t = " + resolved_text(record.end_time, thousandth) + " of " +
+                     resolved_text(end, thousandth);
   if (!stored.empty()) return text;  // the whole state is not known
   const std::vector<double> state = ode::ResultFile(result).end_states<double>(trajectory, 1);
   for (std::size_t i = 0; i < state.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include "lockstep/cli/first_of_status.h"
 #include "lockstep/cli/text.h"
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/ode/cuda/program.h"
 #include "lockstep/ode/methods.h"
 #include "lockstep/ode/solution.h"
@@ -170,11 +171,11 @@ std::string advice_of_methods(const ode::Problem& problem, const ode::Options& o
          " in place of " + count_text(record.evaluations) + " evaluations, or ";
 }
 
-// "0.3505 of 1", with as many digits as tell the two apart.
-std::string share_text(double reached, double end) {
-  int digits = 4;
-  while (digits < 17 && reached != end && rounded_text(reached, digits) == rounded_text(end, digits)) ++digits;
-  return rounded_text(reached, digits) + " of " + rounded_text(end, digits);
+// "0.3505 of 1", with as many digits as tell the two apart, and a thousandth of the span.
+std::string share_text(double start, double reached, double end) {
+  const double thousandth = std::abs(end - start) / 1000, left = std::abs(end - reached);
+  const double resolution = left > 0 ? std::min(thousandth, left) : thousandth;
+  return resolved_text(reached, resolution, 4) + " of " + resolved_text(end, resolution, 4);
 }
 
 // Two digits, upwards: 312,345 becomes 320,000.
@@ -200,8 +201,9 @@ std::string explain_out_of_steps(const ode::Problem& problem, const ode::Options
   if (!(share > 0) || attempts(record) == 0) return plain;
   const double all = static_cast<double>(attempts(record)) / share;
   const bool tells_all = all < 1e9;
-  const std::string came = "trajectory " + count_text(trajectory) + " came to t = " + share_text(record.end_time, end) +
-                           " in " + count_text(attempts(record)) + " steps";
+  const std::string came = "trajectory " + count_text(trajectory) +
+                           " came to t = " + share_text(start, record.end_time, end) + " in " +
+                           count_text(attempts(record)) + " steps";
   if (float32_is_too_coarse(problem, options, trajectory, record, control)) {
     return kTooCoarse + came +
            ", and float64 in less than a third of them; take precision f64, or loosen the tolerances";

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/core/resolved_text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -14,7 +15,8 @@ constexpr std::size_t kMostTold = 3;
 std::string known(double low, double high) {
   if (!std::isfinite(low)) return "known to " + rounded_text(high, 6);
   if (!std::isfinite(high)) return "known from " + rounded_text(low, 6);
-  return "known from " + rounded_text(low, 6) + " to " + rounded_text(high, 6);
+  const double hundredth = (high - low) / 100;
+  return "known from " + resolved_text(low, hundredth) + " to " + resolved_text(high, hundredth);
 }
 
 // The digits that tell it from the bound it lies beyond.

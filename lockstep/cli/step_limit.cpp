@@ -1,6 +1,7 @@
 #include "lockstep/cli/step_limit.h"
 
 #include "lockstep/cli/text.h"
+#include "lockstep/core/resolved_text.h"
 
 namespace lockstep::cli {
 
@@ -47,7 +48,7 @@ std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& f
   }
   const auto passed = ode::passed_jump(problem, options, kSpans);
   if (!passed) return std::nullopt;
-  return "the right-hand side jumps at " + rounded_text(passed->time, 6) + ", within a fixed step of " +
+  return "the right-hand side jumps at " + resolved_text(passed->time, options.dt / 10) + ", within a fixed step of " +
          rounded_text(options.dt, 6) +
          ", which keeps no order across it: take a dt whose steps end there, or adaptive steps";
 }

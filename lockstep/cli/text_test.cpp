@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "lockstep/cli/progress.h"
+#include "lockstep/core/resolved_text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -11,6 +14,28 @@ TEST(Text, numbers_read_back_and_are_short) {
   EXPECT_EQ(number_text(1e-6), "1e-06");
   EXPECT_EQ(number_text(0.1), "0.1");
   EXPECT_EQ(number_text(-28.0), "-28");
+}
+
+TEST(Text, numbers_far_from_zero_have_the_digits_that_tell_them_apart) {
+  EXPECT_EQ(resolved_text(1700002220, 60), "1700002220");
+  EXPECT_EQ(resolved_text(1700100000.5, 0.5), "1700100000.5");
+  EXPECT_EQ(resolved_text(2460000.5 + 37.0 / 1440, 1.0 / 1440), "2460000.5257");
+  EXPECT_EQ(resolved_text(-1700000000, 1e-3), "-1700000000");
+  for (int k = 0; k < 999; ++k) {  // of neighbours no two are alike
+    EXPECT_NE(resolved_text(2460000.5 + k / 86400.0, 1 / 86400.0),
+              resolved_text(2460000.5 + (k + 1) / 86400.0, 1 / 86400.0));
+  }
+}
+
+TEST(Text, numbers_that_few_digits_tell_apart_have_those_alone) {
+  EXPECT_EQ(resolved_text(2.5, 0.1), "2.5");
+  EXPECT_EQ(resolved_text(1.0 / 3, 0.01), "0.333333");
+  EXPECT_EQ(resolved_text(0, 1e-9), "0");
+  EXPECT_EQ(resolved_text(1234567, 0), "1.23457e+06");
+  EXPECT_EQ(resolved_text(1234567, std::numeric_limits<double>::infinity()), "1.23457e+06");
+  EXPECT_EQ(resolved_text(std::numeric_limits<double>::quiet_NaN(), 1), "nan");
+  EXPECT_EQ(resolved_text(1e300, 1), "1e+300");
+  EXPECT_EQ(resolved_text(0.35049999, 1e-3, 4), "0.3505");
 }
 
 TEST(Text, other_programs_words_for_a_precision_are_known) {

@@ -8,6 +8,7 @@
 
 #include "lockstep/cli/text.h"
 #include "lockstep/core/equal_part.h"
+#include "lockstep/core/resolved_text.h"
 
 namespace lockstep::cli {
 namespace {
@@ -28,12 +29,21 @@ bool is_alone(const TrajectoryTable& table) {
   return table.trajectories() == 1 && table.numbers.empty() && table.names.empty();
 }
 
+// Of a row: the distance to the nearest other time of its trajectory, whose rows are [first, end).
+double time_resolution(const std::vector<double>& times, std::size_t row, std::size_t first, std::size_t end) {
+  double nearest = std::numeric_limits<double>::infinity();
+  if (row > first) nearest = times[row] - times[row - 1];
+  if (row + 1 < end) nearest = std::min(nearest, times[row + 1] - times[row]);
+  return nearest;
+}
+
 // "trajectory 3, t = 2.5"
 std::string place_text(const TrajectoryTable& table, std::size_t row) {
   std::size_t trajectory = 0, first = 0;
   while (first + table.lengths[trajectory] <= row) first += table.lengths[trajectory++];
   return (is_alone(table) ? "" : "trajectory " + table.name(trajectory) + ", ") + table.time_name + " = " +
-         rounded_text(table.times[row], 6) + (table.time_unit.empty() ? "" : " " + table.time_unit);
+         resolved_text(table.times[row], time_resolution(table.times, row, first, first + table.lengths[trajectory])) +
+         (table.time_unit.empty() ? "" : " " + table.time_unit);
 }
 
 std::string share_text(double relative) {

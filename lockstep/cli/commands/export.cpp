@@ -47,8 +47,9 @@ With --derivative the file holds, beside the net's outputs, J x_dot (jvp), J^T y
 Jacobian of all outputs by all inputs, as ports of their own: of a net x -> y, jvp makes y and y_dot of x and x_dot.
 
 The ONNX file has opset 17, inputs and outputs [batch, features] called as the net's ports, normalisation inside. Its numbers
-are float32 where that holds every weight, else float64 (of a problem file in f64 always), or as --precision says. Names, units and training ranges lie in its
-metadata, where Lockstep finds them again. docs/bringing_a_net.md shows how others read it.)";
+are float32 where that holds every weight, else float64 (of a problem file in f64 always), or as --precision says. Names,
+units and training ranges lie in its metadata, where Lockstep finds them again. docs/bringing_a_net.md shows how others
+read it.)";
 
 // "path/my-net.v2.h" names my_net_v2.
 std::string name_from(const std::filesystem::path& header) {

@@ -26,6 +26,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/hdf5_text.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/nn/guarded_calls.h"
 #include "lockstep/nn/load.h"
 #include "lockstep/nn/model.h"
@@ -119,9 +120,14 @@ ResultTotals totals(const ode::ResultFile& file) {
   return totals;
 }
 
+// "1700000000 to 1700864000": a hundredth of what lies between them shows.
+std::string between_text(double low, double high) {
+  const double hundredth = (high - low) / 100;
+  return resolved_text(low, hundredth) + " to " + resolved_text(high, hundredth);
+}
+
 std::string range_text(const Range& range, const std::string& unit) {
-  return (range.low <= range.high ? rounded_text(range.low, 6) + " to " + rounded_text(range.high, 6) + unit
-                                  : "no finite number") +
+  return (range.low <= range.high ? between_text(range.low, range.high) + unit : "no finite number") +
          (range.not_finite > 0 ? ", " + count_text(range.not_finite) + " not finite" : "");
 }
 
@@ -240,8 +246,7 @@ void print_result(const std::filesystem::path& path) {
   print_parameters(file);
   if (file.trajectories() > 0 && file.save_points() > 0) {
     const std::vector<double> times = file.times(all.first_finished.value_or(0));
-    line("time", rounded_text(times.front(), 6) + " to " + rounded_text(times.back(), 6) +
-                     (time_unit(file).empty() ? "" : " " + time_unit(file)) +
+    line("time", between_text(times.front(), times.back()) + (time_unit(file).empty() ? "" : " " + time_unit(file)) +
                      (!file.times_per_trajectory() ? ""
                       : all.cancelled() > 0        ? " in the first trajectory that is finished; others have their own"
                                                    : " in the first trajectory; others have their own"));
@@ -278,7 +283,7 @@ void print_port(const char* kind, const nn::Port& port, const std::string& range
     if (feature.name.empty() && feature.unit.empty() && !ranged) continue;
     line("  " + (feature.name.empty() ? std::to_string(i) : feature.name),
          (feature.unit.empty() ? std::string("-") : feature.unit) +
-             (ranged ? range + rounded_text(feature.minimum, 6) + " to " + rounded_text(feature.maximum, 6) : ""));
+             (ranged ? range + between_text(feature.minimum, feature.maximum) : ""));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/ode/detail/fixed_steps.h"
@@ -26,13 +27,13 @@ void require_apart(const TimeKnot& knot, Precision precision, const Problem& pro
   // Knots beside the span are known, too.
   const auto [first, last] = problem.time_range();
   const double time = std::clamp(knot.time, first, last);
-  throw Error(
-      ErrorKind::invalid_argument,
-      {"options.stop_at_knots",
-       "a function that jumps every " + rounded_text(knot.apart, 3) + " of time at t = " + rounded_text(time, 6),
-       "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " + std::string(to_string(precision)),
-       std::string(precision == Precision::f32 ? "take precision f64, " : "") +
-           "begin times nearer to 0, or give stop_at_knots = false"});
+  throw Error(ErrorKind::invalid_argument, {"options.stop_at_knots",
+                                            "a function that jumps every " + rounded_text(knot.apart, 3) +
+                                                " of time at t = " + resolved_text(time, last - first),
+                                            "jumps " + rounded_text(least, 3) + " apart or more, to be told apart in " +
+                                                std::string(to_string(precision)),
+                                            std::string(precision == Precision::f32 ? "take precision f64, " : "") +
+                                                "begin times nearer to 0, or give stop_at_knots = false"});
 }
 
 // How far from its time a fixed step may end: as far as fixed_steps() lets a span end, or three roundings, of dt, of
