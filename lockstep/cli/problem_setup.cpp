@@ -289,24 +289,38 @@ void choose_save_times(const ProblemFile& file, std::size_t trajectories, ode::P
 }
 
 // Returns what of the problem reads the time, as people call it; "" where nothing does.
-std::string add_events(const ProblemFile& file, const NamedRhs& rhs, ProblemSetup& setup) {
+std::string add_events(const ProblemFile& file, NamedRhs& rhs, ProblemSetup& setup) {
   std::string reader = rhs.reads_time ? "the right-hand side" : "";
   const auto note = [&](bool reads_time, const char* name) {
     if (reads_time && reader.empty()) reader = name;
   };
+  std::vector<std::string> nets;
+  const auto add_nets = [&nets](std::vector<std::string>& called) {
+    for (std::string& net : called) {
+      if (std::ranges::find(nets, net) == nets.end()) nets.push_back(std::move(net));
+    }
+  };
   if (file.event) {
-    auto [event, form, reads_time] = make_event(*file.event, rhs);
+    auto [event, form, reads_time, called] = make_event(*file.event, rhs);
     setup.problem.event = std::move(event);
     setup.event = std::move(form);
     note(reads_time, "the event");
+    add_nets(called);
   }
   for (const ResetSection& section : file.resets) {
-    auto [reset, form, reads_time] = make_reset(section, rhs);
+    auto [reset, form, reads_time, called] = make_reset(section, rhs);
     setup.problem.resets.push_back(std::move(reset));
     setup.resets.push_back(std::move(form));
     note(reads_time, "a reset");
+    add_nets(called);
   }
   setup.problem.keep_events = file.output.events;
+  const auto guard = file.rhs.guard ? file.rhs.guard->value : ode::GuardAction::flag;
+  if (!nets.empty() && (guard == ode::GuardAction::flag || guard == ode::GuardAction::stop)) {
+    const std::vector<std::string_view> names(nets.begin(), nets.end());
+    rhs.notes.push_back("the training range of " + list_text(names) +
+                        " is not watched in calls by resets and events; guard = \"clamp\" acts there, too");
+  }
   return reader;
 }
 

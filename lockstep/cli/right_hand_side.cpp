@@ -97,6 +97,18 @@ ode::Range range_of(const std::vector<nn::Feature>& features, const ode::StateFu
 constexpr const char* kStoreRanges =
     "lockstep import NET -o net.h5 --ranges data.csv, in Python net.with_ranges(data=x); lockstep train does so itself";
 
+// Of nets that are there for resets and events alone.
+[[noreturn]] void refuse_uncalled(const Given<ode::GuardAction>& asked) {
+  throw Error(ErrorKind::invalid_argument,
+              {asked.where, std::string(to_string(asked.value)) + " with nets that the equations do not call",
+               "one with a training range that they call: calls by resets and events are not watched",
+               "use guard = \"clamp\", which works in those as well, or \"ignore\""});
+}
+
+bool know_ranges(const std::vector<nn::Equations::Net>& nets) {
+  return std::ranges::any_of(nets, [](const nn::Equations::Net& net) { return nn::knows_range(net.model); });
+}
+
 // Takes the training range from the model's input features, and clamps where that was asked for.
 void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, NamedRhs& rhs) {
   const auto& asked = file.rhs.guard;
@@ -104,6 +116,11 @@ void guard(const ProblemFile& file, const std::vector<nn::Feature>& features, Na
   if (!rhs.range.bounded()) {
     rhs.range = {};
     if (!asked || asked->value == ode::GuardAction::ignore) return;
+    if (file.rhs.written && know_ranges(file.rhs.written->nets)) {
+      if (asked->value != ode::GuardAction::clamp || (!file.event && file.resets.empty())) refuse_uncalled(*asked);
+      rhs.guard = ode::GuardAction::clamp;  // load_rhs() does so in what resets and events call
+      return;
+    }
     throw Error(ErrorKind::invalid_argument,
                 {asked->where, std::string(to_string(asked->value)) + " with a model that has no training range",
                  "minimum and maximum of its inputs in " + file.rhs.model->value.string(),
@@ -119,14 +136,13 @@ bool asks(const ProblemFile& file, ode::GuardAction action) {
 
 // What the nets called by a model of equations were trained on, watched where the state and the parameters tell. Not
 // for clamp, which acts in the calls themselves.
-void watch_calls(const ProblemFile& file, const nn::WatchedInputs& watched, const std::vector<nn::Feature>& features,
-                 NamedRhs& rhs) {
+void watch_calls(const ProblemFile& file, const nn::Model& model, const nn::WatchedInputs& watched, NamedRhs& rhs) {
   const auto& asked = file.rhs.guard;
   if (asks(file, ode::GuardAction::ignore)) return;
   for (const std::string& other : watched.other) {
     rhs.notes.push_back("the " + other + " is not watched: it is no component or parameter");
   }
-  ode::Range range = range_of(features, *rhs.function);
+  ode::Range range = range_of(rhs_features(watched.inputs), *rhs.function);
   if (!range.bounded()) {
     if (!asked) return;
     const auto& written = file.rhs.equations;
@@ -136,6 +152,9 @@ void watch_calls(const ProblemFile& file, const nn::WatchedInputs& watched, cons
           {asked->where,
            std::string(to_string(asked->value)) + " with tables, none of which is read at a component or parameter",
            "a table of one, or a net", "leave it out: of a table of t a note tells where a span leaves its knots"});
+    }
+    if (std::ranges::all_of(model.calls, [&](const auto& call) { return nn::called_table(model, call) != nullptr; })) {
+      refuse_uncalled(*asked);
     }
     throw Error(
         ErrorKind::invalid_argument,
@@ -273,7 +292,7 @@ NamedRhs load_net(const ProblemFile& file, const std::vector<std::string>* physi
   } else if (clamps_calls) {
     rhs.guard = ode::GuardAction::clamp;
   } else {
-    watch_calls(file, watched, features, rhs);
+    watch_calls(file, model, watched, rhs);
   }
   return rhs;
 }
@@ -295,7 +314,7 @@ void clamp_nets(std::vector<nn::Equations::Net>& nets) {
 void guard_nets(const ProblemFile& file, std::vector<nn::Equations::Net>& nets) {
   const auto& asked = file.rhs.guard;
   if (!asked || asked->value == ode::GuardAction::ignore) return;
-  if (std::ranges::none_of(nets, [](const auto& net) { return nn::knows_range(net.model); })) {
+  if (!know_ranges(nets)) {
     throw Error(
         ErrorKind::invalid_argument,
         {asked->where, std::string(to_string(asked->value)) + " with nets that have no training range",
@@ -321,7 +340,7 @@ NamedRhs load_written(const ProblemFile& file) {
   if (asks(file, ode::GuardAction::clamp)) {
     rhs.guard = ode::GuardAction::clamp;
   } else {
-    watch_calls(file, watched, rhs_features(watched.inputs), rhs);
+    watch_calls(file, model, watched, rhs);
   }
   rhs.title = title_of(model, model.name, rhs.component_names);
   rhs.equations = equations_of(model);

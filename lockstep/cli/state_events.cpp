@@ -33,8 +33,10 @@ void require_sign(const nn::Model& model, const nn::Equation& function) {
   }
 }
 
-std::vector<std::byte> bytes_of(const nn::Model& model) {
-  return nn::plan_bytes({model, Precision::f64, CpuTarget::scalar});
+// Without what nothing watches.
+std::vector<std::byte> bytes_of(nn::Model model) {
+  model.calls.clear();
+  return nn::plan_bytes({std::move(model), Precision::f64, CpuTarget::scalar});
 }
 
 ode::Rhs function_from(const nn::Model& model, std::size_t parameters, const std::string& text) {
@@ -59,6 +61,15 @@ std::string text_of(const EventSection& event, const EventForm& form, const Name
   return what + how + number_text(form.value);
 }
 
+// Adds those with a training range that the model calls, each once; tables keep their ends.
+void add_nets(const nn::Model& model, std::vector<std::string>& nets) {
+  for (const nn::GuardedCall& call : model.calls) {
+    const bool is_net = nn::called_table(model, call) == nullptr &&
+                        std::ranges::any_of(call.inputs, [](const auto& port) { return nn::is_bounded(port); });
+    if (is_net && std::ranges::find(nets, call.net) == nets.end()) nets.push_back(call.net);
+  }
+}
+
 }  // namespace
 
 MadeEvent make_event(const EventSection& section, const NamedRhs& rhs) {
@@ -70,6 +81,7 @@ MadeEvent make_event(const EventSection& section, const NamedRhs& rhs) {
     made.form.model = bytes_of(model);
     made.event.function = function_from(model, rhs.parameter_names.size(), section.function->text);
     made.reads_time = nn::has_time_port(model);
+    add_nets(model, made.nets);
     return made;
   }
   made.form.component = component_of(section.component, rhs.component_names, section.where);
@@ -90,10 +102,12 @@ MadeReset make_reset(const ResetSection& section, const NamedRhs& rhs) {
   const nn::Model model = nn::expressions(states, rhs.names);
   MadeEvent event = make_event(section.event, rhs);
   const std::string where = text_of(section.event, event.form, rhs);
+  add_nets(model, event.nets);
   return {{std::move(event.event.function), function_from(model, rhs.parameter_names.size(), text),
            section.event.direction},
           {std::move(event.form), bytes_of(model), text + " where " + where},
-          event.reads_time || nn::has_time_port(model)};
+          event.reads_time || nn::has_time_port(model),
+          std::move(event.nets)};
 }
 
 std::vector<std::string> texts_of_resets(std::span<const ResetForm> resets) {

@@ -30,12 +30,14 @@ struct MadeEvent {
   ode::TerminalEvent event;
   EventForm form;
   bool reads_time = false;
+  std::vector<std::string> nets;  // with a training range that it calls
 };
 
 struct MadeReset {
   ode::Reset reset;
   ResetForm form;
-  bool reads_time = false;  // where it strikes, or what becomes of the state
+  bool reads_time = false;        // where it strikes, or what becomes of the state
+  std::vector<std::string> nets;  // with a training range that either calls
 };
 
 // Throw Error (invalid_argument) naming file, line and key: a component that there is not, an expression that is none

@@ -132,7 +132,10 @@ Model expressions(std::span<const Equation> functions, const Equations& system) 
   std::vector<EquationGraph::Value> values;
   for (const Equation& function : functions) values.push_back(reader.read(function));
   Port output{"value", graph.vector_of(values), std::vector<Feature>(values.size())};
-  return model_of(system, std::move(graph), reader.reads_time(), std::move(output));
+  std::vector<GuardedCall> calls = graph.take_guarded_calls();
+  Model model = model_of(system, std::move(graph), reader.reads_time(), std::move(output));
+  model.calls = in_order_of_nets(system, std::move(calls));
+  return model;
 }
 
 Model expression(const Equation& function, const Equations& system) { return expressions({&function, 1}, system); }

@@ -59,7 +59,7 @@ class ExpressionError : public Error {
 Model equations(const Equations& system);
 
 // f(u, p, t) of expressions over the names of `system`, whose own texts are not read but for definitions: output port
-// "value", a feature for each expression.
+// "value", a feature for each expression; `calls` as of equations().
 Model expressions(std::span<const Equation> functions, const Equations& system);
 Model expression(const Equation& function, const Equations& system);
 

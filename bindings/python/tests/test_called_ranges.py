@@ -60,3 +60,39 @@ def test_a_stack_that_calls_a_net_is_refused_by_safetensors(tmp_path):
         whole.save(tmp_path / "whole.safetensors")
     whole.save(tmp_path / "whole.h5")
     assert lockstep.load(tmp_path / "whole.h5").calls == whole.calls
+
+
+def test_calls_by_resets_and_events_are_told_not_to_be_watched_and_clamped_where_that_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.linspace(-1, 1, 21)[:, np.newaxis]
+    net = lockstep.train(x=x, y=-x, hidden=[], optimiser="lbfgs", iterations=30, precision="f64").model
+    net.save("net.h5")
+    ranges = net.inputs[0]["features"][0]["maximum"]
+    Path("p.toml").write_text('[rhs]\nmodels = { net = "net.h5" }\n[rhs.equations]\nx = "1"\ny = "0"\n[ensemble]\n'
+                              'initial_state = [0, 0]\n[time]\nspan = [0, 5]\nsave = 51\n[method]\nprecision = "f64"\n'
+                              '[[resets]]\ncomponent = "x"\nvalue = 4\nto = { y = "net(x)" }\n')
+    model = lockstep.equations({"x": "1", "y": "0"}, models={"net": net})
+    reset = {"component": "x", "value": 4, "to": {"y": "net(x)"}}
+
+    def ends(guard=None, **more):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            both = [lockstep.solve("p.toml", guard=guard),
+                    lockstep.solve(model, [0, 0], (0, 5), 51, resets=more.pop("resets", reset), guard=guard, precision="f64",
+                                   **more)]
+        return [one.end_state[0, 1] for one in both], {str(one.message) for one in said}
+
+    note = 'the training range of net is not watched in calls by resets and events; guard = "clamp" acts there, too'
+    state, texts = ends()
+    assert texts == {note.replace(' = "clamp"', '="clamp"')} or texts == {note}
+    np.testing.assert_allclose(state, -4, atol=1e-3)
+    state, texts = ends("clamp")
+    assert texts == set()
+    np.testing.assert_allclose(state, -ranges, atol=1e-3)
+    assert ends("ignore")[1] == set()
+    for guard in ("flag", "stop"):
+        for solve in (lambda: lockstep.solve("p.toml", guard=guard),
+                      lambda: lockstep.solve(model, [0, 0], (0, 5), 51, resets=reset, guard=guard)):
+            with pytest.raises(lockstep.InvalidArgument,
+                               match=f"{guard} with nets that the equations do not call.*resets and events are not watched"):
+                solve()
