@@ -177,6 +177,46 @@ TEST(EquationsSection, doses_of_every_day_are_met) {
               ::testing::ElementsAre(::testing::HasSubstr("a function of the time other than")));
 }
 
+// Of the equations of x, and of a component c that nothing or `moving` moves.
+std::vector<std::string> notes_of(const std::string& x, const std::string& moving = "0",
+                                  const std::string& method = "") {
+  return set_up_text(
+             "[rhs]\nparameters = { p = 1, T = 24 }\n[rhs.tables]\nrain = { at = [0, 1, 2], values = [0, 5, 0] }\n" +
+             std::string("[rhs.equations]\nx = \"") + x + " + 0 * (p + T + rain(t))\"\nc = \"" + moving +
+             "\"\n[ensemble]\ninitial_state = [0, 3]\n[time]\nspan = [0, 2]\n[method]\n" + method)
+      .notes;
+}
+
+TEST(EquationsSection, times_that_components_tell_are_told_not_to_be_known) {
+  const auto told = ::testing::ElementsAre(::testing::AllOf(
+      ::testing::HasSubstr("compares the time with a component, as in if(t < c, ...)"),
+      ::testing::HasSubstr(
+          "make c a parameter where nothing changes it, else give max_step, less than it lasts, or stops")));
+  for (const char* x : {"if(t < c, 1, 0) - x", "if(t % T < c * T, 1, 0) - 0.1 * x", "floor(t - c) - x", "(t - c) % T",
+                        "if(sin(t) > c, 1, 0)", "if(t > c and t < c + p, 1, 0)"}) {
+    EXPECT_THAT(notes_of(x), told) << x;
+    EXPECT_THAT(notes_of(x, "0", "max_step = 0.1\n"), ::testing::IsEmpty()) << x;
+    EXPECT_THAT(notes_of(x, "0", "stops = [1]\n"), ::testing::IsEmpty()) << x;
+    EXPECT_THAT(notes_of(x, "0", "name = \"rk4\"\ndt = 0.5\n"),
+                ::testing::ElementsAre(::testing::HasSubstr("steps of 0.5 may pass over what that switches")))
+        << x;
+  }
+  EXPECT_THAT(notes_of("rain(t - c)"), ::testing::Contains(::testing::HasSubstr("compares the time with a component")));
+  for (const char* x : {"if(t < c, 1, 0) - x", "if(t % T < c * T, 1, 0) - 0.1 * x"}) {
+    EXPECT_THAT(notes_of(x, "1 - c"), told) << x;
+  }
+}
+
+TEST(EquationsSection, what_states_switch_without_the_time_or_without_a_jump_gets_no_note) {
+  for (const char* x : {"if(c < 1, 1, 0) - x", "if(t < c, 0, t - c)", "max(t - c, 0)", "c * if(t < p, 1, 0)",
+                        "if(x < 1 + if(t % T < p, 1, 0), 1, 0)", "if(t < p, c, x)", "if(t % T < p * T, 1, 0) * c"}) {
+    EXPECT_THAT(notes_of(x), ::testing::IsEmpty()) << x;
+  }
+  // The state comes to a threshold that wanders: its error shows.
+  EXPECT_THAT(notes_of("if(c < 1 + 0.5 * sin(t), 1, 0)", "x - c"), ::testing::IsEmpty());
+  EXPECT_THAT(notes_of("if(c * t < 1, 1, 0)", "x - c"), ::testing::IsEmpty());
+}
+
 TEST(EquationsSection, end_trajectories_where_an_expression_changes_its_sign) {
   const std::string spring =
       "[rhs]\nparameters = { k = 1 }\ndefinitions = { energy = \"x^2 + v^2\" }\n"

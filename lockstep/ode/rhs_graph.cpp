@@ -174,6 +174,12 @@ class GraphNet : public StateFunction {
   bool moves_knots() const override { return knots_.some_move; }
   bool repeats_knots() const override { return knots_.some_repeat; }
   bool hides_knots() const override { return knots_.some_hide; }
+  bool hides_knots_of_states() const override {
+    std::call_once(hides_once_, [this] {
+      hides_knots_of_states_ = detail::hides_knots_of_states(graph_, pieces_, knots_, parameters_);
+    });
+    return hides_knots_of_states_;
+  }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {
     if (stay(parameters)) return detail::knots_within(knots_, span);
     return detail::time_knots(graph_, pieces_, knots_, span, parameters);
@@ -310,6 +316,8 @@ class GraphNet : public StateFunction {
   mutable std::string digest_;
   mutable std::once_flag jumps_once_;  // some tens of evaluations
   mutable bool jumps_at_states_ = false;
+  mutable std::once_flag hides_once_;
+  mutable bool hides_knots_of_states_ = false;
   mutable std::array<std::once_flag, 2> jacobian_source_once_;  // of float32, float64; a solve asks a few times
   mutable std::array<std::shared_ptr<const JacobianSource>, 2> jacobian_source_;
   std::size_t components_ = 0, parameters_ = 0, inputs_ = 0;

@@ -139,6 +139,9 @@ class Sum final : public StateFunction {
   }
   bool moves_knots() const override { return first_->moves_knots() || second_->moves_knots(); }
   bool hides_knots() const override { return first_->hides_knots() || second_->hides_knots(); }
+  bool hides_knots_of_states() const override {
+    return first_->hides_knots_of_states() || second_->hides_knots_of_states();
+  }
   bool jumps_at_states() const override { return first_->jumps_at_states() || second_->jumps_at_states(); }
   bool repeats_knots() const override { return first_->repeats_knots() || second_->repeats_knots(); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const override {

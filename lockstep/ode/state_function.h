@@ -93,6 +93,8 @@ class StateFunction {
   virtual bool repeats_knots() const { return false; }
   // Whether it jumps at times that it cannot tell: where sin(t) > 0.9.
   virtual bool hides_knots() const { return false; }
+  // Whether it jumps where the time comes to what a state tells: where t < c, of c a component.
+  virtual bool hides_knots_of_states() const { return false; }
   // Whether its value jumps where a state passes one, as in if(x < 1, ..), where that can be told: of equations and
   // nets, not of compiled functions. Derivatives do not see that trajectories come there earlier or later.
   virtual bool jumps_at_states() const { return false; }

@@ -132,24 +132,29 @@ bool jumps_between(Sample& sample, Numbers left, Numbers right) {
 }  // namespace
 
 bool jumps_at_states(const graph::Graph& graph, const GraphPieces& pieces) {
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    if (jumps_at_states(graph, pieces, node)) return true;
+  }
+  return false;
+}
+
+bool jumps_at_states(const graph::Graph& graph, const GraphPieces& pieces, std::size_t node) {
   constexpr std::array<double, 4> kExponents{1, 3, 0.3, 9};
   constexpr int kPairs = 64;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const std::optional<Sides> sides = sides_of(graph.nodes[i], graph.inputs.size() + i);
-    if (!sides) continue;
-    Sample sample(graph, *sides);
-    Spread spread;
-    for (int pair = 0; pair < kPairs; ++pair) {
-      const double exponent = kExponents[static_cast<std::size_t>(pair) % kExponents.size()];
-      Numbers left, right;
-      for (const GraphPiece& piece : pieces) {
-        for (std::size_t k = 0; k < piece.count; ++k) {
-          left.push_back(spread.next(exponent));
-          right.push_back(piece.source == GraphSource::state ? spread.next(exponent) : left.back());
-        }
+  const std::optional<Sides> sides = sides_of(graph.nodes[node], graph.inputs.size() + node);
+  if (!sides) return false;
+  Sample sample(graph, *sides);
+  Spread spread;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const double exponent = kExponents[static_cast<std::size_t>(pair) % kExponents.size()];
+    Numbers left, right;
+    for (const GraphPiece& piece : pieces) {
+      for (std::size_t k = 0; k < piece.count; ++k) {
+        left.push_back(spread.next(exponent));
+        right.push_back(piece.source == GraphSource::state ? spread.next(exponent) : left.back());
       }
-      if (jumps_between(sample, std::move(left), std::move(right))) return true;
     }
+    if (jumps_between(sample, std::move(left), std::move(right))) return true;
   }
   return false;
 }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "lockstep/ode/detail/continuous_choice.h"
+#include "lockstep/ode/detail/graph_jumps.h"
 #include "lockstep/ode/detail/knot_bounds.h"
 #include "lockstep/ode/detail/time_pieces.h"
 
@@ -69,7 +70,73 @@ void go_through(const graph::Graph& graph, const GraphPieces& pieces, Continuous
 // What a value is made of.
 struct Sources {
   bool time = false, state = false;
+  bool moving_state = false;    // one with a derivative that is not always 0
+  bool runs_with_time = false;  // by a multiple of it somewhere
+
+  Sources operator|(const Sources& other) const {
+    return {time || other.time, state || other.state, moving_state || other.moving_state,
+            runs_with_time || other.runs_with_time};
+  }
 };
+
+// Whether a multiple of the time stays one beside a state: in sums and what is compared, not in a product of both.
+bool keeps_multiples(const graph::Node& node, const std::vector<Sources>& values) {
+  using Kind = graph::BinaryKind;
+  if (const auto* unary = std::get_if<graph::Unary>(&node.operation)) {
+    return unary->kind == graph::UnaryKind::negate || unary->kind == graph::UnaryKind::absolute ||
+           graph::is_in_steps(unary->kind);
+  }
+  const auto* binary = std::get_if<graph::Binary>(&node.operation);
+  if (binary == nullptr) {
+    return std::holds_alternative<graph::Columns>(node.operation) ||
+           std::holds_alternative<graph::Concatenate>(node.operation) ||
+           std::holds_alternative<graph::Clip>(node.operation) || std::holds_alternative<graph::Select>(node.operation);
+  }
+  if (binary->kind != Kind::multiply && binary->kind != Kind::divide) return binary->kind != Kind::power;
+  const Sources &a = values[node.inputs[0]], &b = values[node.inputs[1]];
+  return (a.runs_with_time && !b.state) || (b.runs_with_time && !a.state && binary->kind == Kind::multiply);
+}
+
+// Calls visit(node, number of its value, sources, inputs, made) as go_through() does; of states those that are `still`
+// do not move.
+template <class Visit>
+void go_through_sources(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                        const std::vector<bool>& still, const Parameters& parameters, TimeWalk& walk, Visit visit) {
+  std::vector<Sources> rows, values;
+  for (const GraphPiece& piece : pieces) {
+    const bool time = piece.source == GraphSource::time, state = piece.source == GraphSource::state;
+    for (std::size_t i = piece.first; i < piece.first + piece.count; ++i) {
+      rows.push_back({time, state, state && !(i < still.size() && still[i]), time});
+    }
+  }
+  std::vector<std::size_t> first_row;
+  std::size_t row = 0;
+  for (const graph::Port& port : graph.inputs) {
+    first_row.push_back(row);
+    Sources all;
+    for (std::size_t i = 0; i < port.width; ++i) all = all | rows[row++];
+    values.push_back(all);
+  }
+  go_through(graph, pieces, known.continuous, parameters, walk,
+             [&](const graph::Node& node, Inputs inputs, const TimePieces* made) {
+               Sources all;
+               const auto* columns = std::get_if<graph::Columns>(&node.operation);
+               if (columns != nullptr && node.inputs[0] < first_row.size()) {
+                 for (const std::size_t index : columns->indices) all = all | rows[first_row[node.inputs[0]] + index];
+               } else {
+                 for (const std::size_t input : node.inputs) all = all | values[input];
+               }
+               if (all.time && !all.state) {
+                 all.runs_with_time = made != nullptr && std::ranges::any_of(*made, [](const auto& piece) {
+                                        return piece.value.factor != 0;
+                                      });
+               } else if (all.state && !keeps_multiples(node, values)) {
+                 all.runs_with_time = false;
+               }
+               visit(node, values.size(), all, inputs, made);
+               values.push_back(all);
+             });
+}
 
 bool may_jump(const graph::Operation& operation) {
   if (const auto* binary = std::get_if<graph::Binary>(&operation)) {
@@ -87,37 +154,38 @@ bool is_located(const graph::Operation& operation, Inputs inputs, const TimePiec
   return std::ranges::find(inputs, nullptr) == inputs.end();
 }
 
-bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous,
+bool hides_knots(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
                  const Parameters& parameters, TimeWalk& walk) {
-  std::vector<Sources> rows, values;
-  for (const GraphPiece& piece : pieces) {
-    rows.insert(rows.end(), piece.count, {piece.source == GraphSource::time, piece.source == GraphSource::state});
-  }
-  std::vector<std::size_t> first_row;
-  std::size_t row = 0;
-  const auto both = [](Sources a, Sources b) { return Sources{a.time || b.time, a.state || b.state}; };
-  for (const graph::Port& port : graph.inputs) {
-    first_row.push_back(row);
-    Sources all;
-    for (std::size_t i = 0; i < port.width; ++i) all = both(all, rows[row++]);
-    values.push_back(all);
-  }
   bool hides = false;
-  go_through(
-      graph, pieces, continuous, parameters, walk, [&](const graph::Node& node, Inputs inputs, const TimePieces* made) {
-        Sources all;
-        const auto* columns = std::get_if<graph::Columns>(&node.operation);
-        if (columns != nullptr && node.inputs[0] < first_row.size()) {
-          for (const std::size_t index : columns->indices) all = both(all, rows[first_row[node.inputs[0]] + index]);
-        } else {
-          for (const std::size_t input : node.inputs) all = both(all, values[input]);
-        }
-        hides =
-            hides || (all.time && !all.state && may_jump(node.operation) && !is_located(node.operation, inputs, made) &&
-                      !std::ranges::binary_search(continuous, values.size()));
-        values.push_back(all);
+  go_through_sources(
+      graph, pieces, known, {}, parameters, walk,
+      [&](const graph::Node& node, std::size_t value, const Sources& sources, Inputs inputs, const TimePieces* made) {
+        hides = hides ||
+                (sources.time && !sources.state && may_jump(node.operation) &&
+                 !is_located(node.operation, inputs, made) && !std::ranges::binary_search(known.continuous, value));
       });
   return hides;
+}
+
+// Of a graph as a right-hand side the components whose derivative is the number 0: nothing but resets and impulses
+// moves them.
+std::vector<bool> still_components(const graph::Graph& graph) {
+  const auto is_zero = [&](std::size_t value) {
+    if (value < graph.inputs.size()) return false;
+    const auto* constant = std::get_if<graph::Constant>(&graph.nodes[value - graph.inputs.size()].operation);
+    return constant != nullptr && std::ranges::all_of(constant->values, [](double x) { return x == 0; });
+  };
+  const std::vector<std::size_t> widths = graph.widths();
+  const std::size_t made = graph.outputs[0].value;
+  std::vector<bool> still;
+  const auto add = [&](std::size_t value) { still.insert(still.end(), widths[value], is_zero(value)); };
+  const graph::Node* node = made < graph.inputs.size() ? nullptr : &graph.nodes[made - graph.inputs.size()];
+  if (node != nullptr && std::holds_alternative<graph::Concatenate>(node->operation)) {
+    for (const std::size_t value : node->inputs) add(value);
+  } else {
+    add(made);
+  }
+  return still;
 }
 
 TimeWalk walked(const graph::Graph& graph, const GraphPieces& pieces, Continuous continuous, const TimeSpan& span,
@@ -184,6 +252,30 @@ std::vector<TimeKnot> knots_within(const KnownKnots& known, const TimeSpan& span
   return {begin, std::ranges::upper_bound(begin, known.ever.end(), span.last, {}, &TimeKnot::time)};
 }
 
+bool hides_knots_of_states(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                           std::size_t parameters) {
+  constexpr std::size_t kMost = 64;  // that are looked at: each takes a plan of the graph
+  if (!reads_time(pieces)) return false;
+  const std::vector<double> any = any_parameters(parameters);
+  TimeWalk walk(kEver, known.many);
+  std::vector<std::size_t> sites;  // nodes
+  bool looks_up = false;
+  go_through_sources(
+      graph, pieces, known, still_components(graph), any, walk,
+      [&](const graph::Node& node, std::size_t value, const Sources& sources, Inputs, const TimePieces*) {
+        if (!sources.time || !sources.state || !may_jump(node.operation) ||
+            std::ranges::binary_search(known.continuous, value))
+          return;
+        if (!sources.moving_state && std::holds_alternative<graph::Interpolate>(node.operation)) {
+          looks_up = true;
+        } else if (!sources.moving_state || sources.runs_with_time) {
+          sites.push_back(value - graph.inputs.size());
+        }
+      });
+  sites.resize(std::min(sites.size(), kMost));
+  return looks_up || std::ranges::any_of(sites, [&](std::size_t node) { return jumps_at_states(graph, pieces, node); });
+}
+
 KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters) {
   KnownKnots known;
   if (!reads_time(pieces)) return known;
@@ -192,7 +284,7 @@ KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std
   TimeWalk without = walked(graph, pieces, known.continuous, kEver, {}, known.many);
   const std::vector<double> any = any_parameters(parameters);
   TimeWalk with(kEver, known.many);
-  known.some_hide = hides_knots(graph, pieces, known.continuous, any, with);
+  known.some_hide = hides_knots(graph, pieces, known, any, with);
   known.some_move = with.sites() != without.sites();
   known.some_repeat = with.repeats();
   known.ever = without.take_knots();

@@ -24,6 +24,12 @@ struct KnownKnots {
 };
 KnownKnots known_knots(const graph::Graph& graph, const GraphPieces& pieces, std::size_t parameters);
 
+// Whether it jumps where the time comes to what a state tells: t < c, t % period < c, of c a component. Of states that
+// do move not where the time stands in another form than a multiple of it, x < sin(t) or x * t < 1: those it is that
+// then come to a threshold, as they do without the time, and whose errors the steps see.
+bool hides_knots_of_states(const graph::Graph& graph, const GraphPieces& pieces, const KnownKnots& known,
+                           std::size_t parameters);
+
 // Of everything in it that reads a multiple of the time plus a constant, piece by piece: tables, comparisons, bounds,
 // whole parts and remainders. Given parameters are constants; without them what reads one tells nothing. As
 // StateFunction::time_knots; `known` are the graph's own.

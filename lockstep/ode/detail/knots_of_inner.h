@@ -22,6 +22,7 @@ class KnotsOfInner : public StateFunction {
   bool moves_knots() const override { return inner_->moves_knots(); }
   bool repeats_knots() const override { return inner_->repeats_knots(); }
   bool hides_knots() const override { return inner_->hides_knots(); }
+  bool hides_knots_of_states() const override { return inner_->hides_knots_of_states(); }
   bool jumps_at_states() const override { return inner_->jumps_at_states(); }
 
  protected:
