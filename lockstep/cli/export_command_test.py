@@ -116,6 +116,50 @@ void run(size_t n, const float *x, const float *x_dot, float *y, float *y_dot) {
                        "a.h", "--weights", "a.bin")
         self.fail_with("--derivative", "compile", NET, "--derivative", "hessian", "-o", "a.plan")
 
+    def test_a_table_in_seconds_since_1970_is_a_header_of_double_alone(self):
+        self.write("late.toml", """[rhs.tables]
+flux = { at = [1700000000, 1700000060, 1700000120], values = [1, 5, 2] }
+[rhs.equations]
+x = "flux(t) - sin(x)"
+""")
+        self.fail_with("late.toml: flux.at[1]: found 1700000060 after 1700000000, which are one number in float32, expected "
+                       "numbers that differ in the precision of the run; take --precision f64, for functions of double alone",
+                       "export", "late.toml", "--c-header", "late.h")
+        said = self.succeed("export", "late.toml", "--c-header", "late.h", "--precision", "f64")
+        self.assertIn("late_evaluate_f64, late_evaluate_batch_f64, late_check", said)
+        text = self.path("late.h").read_text()
+        self.assertIn("Functions of double alone", text)
+        self.assertIn("\n * inputs: x, t\n", text)  # of two ports
+        self.assertNotRegex(text, r"_f32|float[ *]+\w+[\[(]")
+        self.write("library.c", """#include "late.h"
+int run(const double *u, const double *t, double *du) {
+  late_evaluate_f64(u, t, du);
+  late_evaluate_batch_f64(1, u, 1, 1, t, 1, 1, du + 1, 1, 1);
+  return late_check();
+}
+""")
+        subprocess.run([CC, "-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-shared", "-fPIC", "library.c",
+                        "-o", "./late.so", "-lm"], cwd=self.folder, check=True)
+        u, t, du = np.array([0.25]), np.array([1700000090.0]), np.empty(2)
+        self.assertEqual(ctypes.CDLL(str(self.path("late.so"))).run(*[ctypes.c_void_p(a.ctypes.data) for a in (u, t, du)]), 0)
+        with h5py.File(self.path("both.h5"), "w") as file:
+            file["u"], file["t"] = u[:, None], t[:, None]
+        self.succeed("evaluate", "late.toml", "--input", "both.h5", "--output", "y.h5", "--precision", "f64")
+        with h5py.File(self.path("y.h5")) as file:
+            np.testing.assert_array_equal(du, np.repeat(file["output"][0], 2))
+        self.succeed("export", "late.toml", "--cuda-header", "late.cuh", "--precision", "f64")
+        self.assertIn("static_assert(sizeof(T) == sizeof(double)", self.path("late.cuh").read_text())
+        self.succeed("export", NET, "--cuda-header", "net.cuh", "--precision", "f64")
+        self.assertIn("static_assert(sizeof(T) == sizeof(double)", self.path("net.cuh").read_text())
+        # A CUDA header is C++ as well.
+        self.write("host.cpp", """#include "late.cuh"
+#include "net.cuh"
+int main() { return late_check() | net_check(); }
+""")
+        subprocess.run([CC, "-x", "c++", "-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror", "host.cpp", "-o", "host",
+                        "-lm"], cwd=self.folder, check=True)
+        self.assertEqual(subprocess.run([self.path("host")]).returncode, 0)
+
     def test_names_follow_the_file_or_the_flag(self):
         self.assertIn("net_3d_net_evaluate", self.succeed("export", NET, "--cuda-header", "3d-net.cuh"))
         self.succeed("export", NET, "--cuda-header", "b.cuh", "--name", "mixing")
@@ -142,7 +186,7 @@ void run(size_t n, const float *x, const float *x_dot, float *y, float *y_dot) {
         self.fail_with("found 2 files to write", "export", NET, "--c-header", "a.h", "--onnx", "a.onnx")
         self.fail_with("--weights: found it beside --onnx", "export", NET, "--onnx", "a.onnx", "--weights", "a.bin")
         self.fail_with("--name: found it beside --onnx", "export", NET, "--onnx", "a.onnx", "--name", "a")
-        self.fail_with("--precision: found it beside a header", "export", NET, "--c-header", "a.h", "--precision", "f64")
+        self.fail_with("--precision f32: found it beside a header", "export", NET, "--c-header", "a.h", "--precision", "f32")
         self.fail_with("--precision", "export", NET, "--onnx", "a.onnx", "--precision", "f16")
         self.assertFalse(list(self.folder.glob("a.*")))
 

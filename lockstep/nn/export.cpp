@@ -281,7 +281,7 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
       for (std::size_t i = 0; i < port.features.size(); ++i) {
         const Feature& feature = port.features[i];
         named = named || !feature.name.empty();
-        names += (i == 0 ? "" : ", ") + (feature.name.empty() ? "-" : feature.name) +
+        names += (names.empty() ? "" : ", ") + (feature.name.empty() ? "-" : feature.name) +
                  (feature.unit.empty() ? "" : " [" + feature.unit + "]");
       }
     }
@@ -297,6 +297,7 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
                  "kernel tells.\n"
                : "Compile with -O2 and, where the processor has it, fused multiply-add (-march=native,\n"
                  " * or -mfma): without it fma is a slow function of the C library, with the same result.\n";
+  if (!plan.has_float()) text += " *\n * Functions of double alone, as was asked for: there are none of float.\n";
   if (!cuda) {
     // The rows of a tile and of one sample in a call's own variables. What compilers add was measured, of GCC 12 and
     // clang 14 at -O0 to -O3 with registers of 16 to 64 bytes: at most 10.6 and 7.4 kB for spilled registers of a batch
@@ -305,9 +306,10 @@ std::string introduction(const Model& model, const HeaderPlan& plan, bool single
     const auto kilobytes = [&](std::size_t samples, std::size_t number, std::size_t more) {
       return std::to_string((rows * samples * number + 1023) / 1024 + more);
     };
-    text += " *\n * A batch takes at most " + kilobytes(kTile + 1, sizeof(double), 12) + " kB of stack in double and " +
-            kilobytes(kTile + 1, sizeof(float), 8) + " kB in float, one sample " + kilobytes(1, sizeof(double), 4) +
-            " kB.\n";
+    const std::string in_float =
+        plan.has_float() ? " in double and " + kilobytes(kTile + 1, sizeof(float), 8) + " kB in float" : std::string();
+    text += " *\n * A batch takes at most " + kilobytes(kTile + 1, sizeof(double), 12) + " kB of stack" + in_float +
+            ", one sample " + kilobytes(1, sizeof(double), 4) + " kB.\n";
   }
   if (plan.options.weights_in == WeightsIn::argument) {
     text += " *\n * Each function's first argument is a pointer to the " + std::to_string(weights) + " numbers (" +
@@ -361,7 +363,7 @@ std::vector<double> sample_of(const Model& model, const Mlp* stack) {
   return x;
 }
 
-// Elementary operations and activations of both precisions: in C their names differ, in C++ their arguments do.
+// Elementary operations and activations of each precision: in C their names differ, in C++ their arguments do.
 std::string function_texts(const HeaderPlan& plan) {
   const bool cuda = plan.options.language == HeaderLanguage::cuda;
   const char* const single = cuda ? "" : "_f32";
@@ -373,9 +375,10 @@ std::string function_texts(const HeaderPlan& plan) {
     if (!plan.graph) text += detail::scalings_text<T>(plan);
     return detail::replaced(text, '~', ending);
   };
-  return detail::replaced(detail::functions_text<float>(plan), '~', single) +
+  return (plan.has_float() ? detail::replaced(detail::functions_text<float>(plan), '~', single) : "") +
          detail::replaced(detail::functions_text<double>(plan), '~', twice) +
-         (has_sine ? detail::reduce_angle_text(plan) : "") + functions(float(), single) + functions(double(), twice);
+         (has_sine ? detail::reduce_angle_text(plan) : "") + (plan.has_float() ? functions(float(), single) : "") +
+         functions(double(), twice);
 }
 
 std::string weights_text(const HeaderPlan& plan, const std::vector<double>& weights, bool single) {
@@ -417,8 +420,9 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
   header.single_weights = std::all_of(weights.begin(), weights.end(),
                                       [](double w) { return static_cast<double>(static_cast<float>(w)) == w; });
   const std::vector<double> in = sample_of(model, stack ? &plan.mlp : nullptr);
-  // Also refuses numbers that do not fit in float.
-  const std::vector<double> out32 = evaluated<float>(model, in), out64 = evaluated<double>(model, in);
+  const std::vector<double> out64 = evaluated<double>(model, in);
+  std::vector<double> out32;
+  if (plan.has_float()) out32 = evaluated<float>(model, in);  // also refuses numbers that do not fit in float
 
   std::string text(kOpening);
   text += cuda ? kCudaCall : kCall;
@@ -430,7 +434,7 @@ ExportedHeader export_header(const Model& model, const HeaderOptions& options) {
   };
   text += "\n";
   size("INPUTS", in.size());
-  size("OUTPUTS", out32.size());
+  size("OUTPUTS", out64.size());
   if (plan.graph) {
     size("ROWS", plan.graph->rows);
   } else {

@@ -19,9 +19,15 @@ enum class WeightsIn {
   argument,  // a pointer to ExportedHeader::weights is each function's first argument
 };
 
+enum class HeaderNumbers {
+  float_and_double,
+  double_alone,  // where float does not tell numbers of the model apart, such as a table's knots in seconds since 1970
+};
+
 struct HeaderOptions {
   HeaderLanguage language = HeaderLanguage::c;
   WeightsIn weights_in = WeightsIn::header;
+  HeaderNumbers numbers = HeaderNumbers::float_and_double;
   // Begins every name in the header, so that several headers live in one program. A C identifier.
   std::string name = "closure";
 
@@ -37,8 +43,9 @@ struct ExportedHeader {
   bool single_weights = false;  // float32
 };
 
-// Functions for float and for double, with numbers rounded to each as Plan<T> rounds them. Throws Error (model) when
-// the model is invalid or a number does not fit in float. Nets of several ports have a parameter for each.
+// Functions for float and for double, with numbers rounded to each as Plan<T> rounds them, or for double alone. Throws
+// Error (model) when the model is invalid or, of functions for float, a number does not fit in it or two knots of a
+// table are one. Nets of several ports have a parameter for each.
 ExportedHeader export_header(const Model& model, const HeaderOptions& options = {});
 
 }  // namespace lockstep::nn

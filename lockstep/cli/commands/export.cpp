@@ -38,8 +38,8 @@ Examples:
   lockstep export net.h5 --derivative jacobian --cuda-header closure_jacobian.cuh
   lockstep export net.h5 --onnx net.onnx              for ONNX Runtime, MATLAB, Netron, other frameworks
 
-A header's functions give the same bits as Lockstep, for float and for double, and closure_check() in it tells whether
-a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
+A header's functions give the same bits as Lockstep, for float and for double (with --precision f64 for double alone:
+of tables in seconds since 1970, say), and closure_check() in it tells whether a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
 a pointer to the content of that file (raw numbers of this machine's byte order) as their first argument.
 docs/embedding.md shows how to call them.
 
@@ -83,7 +83,10 @@ std::filesystem::path output_of(const ExportCommand& command) {
     refuse_beside("--weights", "--derivative jacobian",
                   "columns of weights are in the header itself; jvp and vjp have none");
   }
-  if (command.precision) refuse_beside("--precision", "a header", "a header has functions for float and for double");
+  if (command.precision == "f32") {
+    refuse_beside("--precision f32", "a header",
+                  "its functions are for float and for double, or by f64 for double alone");
+  }
   return command.c_header ? *command.c_header : *command.cuda_header;
 }
 
@@ -115,17 +118,35 @@ void write_onnx(const ExportCommand& command, const std::filesystem::path& path,
   });
 }
 
+// What float does not hold may well be told to double.
+nn::ExportedHeader exported(const nn::Model& model, nn::HeaderOptions options) {
+  try {
+    return nn::export_header(model, options);
+  } catch (const Error& error) {
+    if (options.numbers == nn::HeaderNumbers::double_alone) throw;
+    options.numbers = nn::HeaderNumbers::double_alone;
+    try {
+      nn::export_header(model, options);
+    } catch (const Error&) {
+      throw error;
+    }
+    throw Error(error.kind(), {error.field(), error.found(), error.expected(),
+                               "take --precision f64, for functions of double alone, which hold it"});
+  }
+}
+
 void write_header(const ExportCommand& command, const std::filesystem::path& path, Existing existing) {
   const nn::HeaderOptions options{
       .language = command.c_header ? nn::HeaderLanguage::c : nn::HeaderLanguage::cuda,
       .weights_in = command.weights ? nn::WeightsIn::argument : nn::WeightsIn::header,
+      .numbers = command.precision ? nn::HeaderNumbers::double_alone : nn::HeaderNumbers::float_and_double,
       .name = command.name.value_or(name_from(path)),
   };
   std::string ports;
   const nn::ExportedHeader header = in_model_file(command.model, [&] {
     const nn::Model model = model_of(command);
     ports = ports_text(model);
-    return nn::export_header(model, options);
+    return exported(model, options);
   });
   if (command.weights) {
     write_file(*command.weights, header.weights, existing);
@@ -134,11 +155,14 @@ void write_header(const ExportCommand& command, const std::filesystem::path& pat
   }
   write_file(path, std::as_bytes(std::span(header.text)), existing);
   const char* const n = options.name.c_str();
-  if (command.c_header) {
+  if (command.c_header && command.precision) {
+    std::printf("%s: %s_evaluate_f64, %s_evaluate_batch_f64, %s_check\n", path.string().c_str(), n, n, n);
+  } else if (command.c_header) {
     std::printf("%s: %s_evaluate_f32, %s_evaluate_batch_f32, the same with _f64, %s_check\n", path.string().c_str(), n,
                 n, n);
   } else {
-    std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check\n", path.string().c_str(), n, n, n);
+    std::printf("%s: %s_evaluate by one thread, %s_evaluate_group by many, %s_check%s\n", path.string().c_str(), n, n,
+                n, command.precision ? ", of double alone" : "");
   }
   std::printf("%s\n", ports.c_str());
 }
@@ -173,7 +197,9 @@ void add_export(CLI::App& app, Chosen& chosen) {
   command->add_option("--onnx", options->onnx, "file to write: ONNX, for other tools and frameworks")
       ->check(file_name());
   add_derivative(*command, options->derivative);
-  command->add_option("--precision", options->precision, "of an ONNX file's numbers: f32 or f64")
+  command
+      ->add_option("--precision", options->precision,
+                   "of an ONNX file's numbers: f32 or f64; f64 of a header: functions of double alone")
       ->check(one_of({"f32", "f64"}));
   command->add_option("--weights", options->weights, "write the weights to this file, not into the header")
       ->check(file_name());

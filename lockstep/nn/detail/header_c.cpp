@@ -184,7 +184,8 @@ template std::string c_layer_text<float>(const HeaderPlan&, std::size_t);
 template std::string c_layer_text<double>(const HeaderPlan&, std::size_t);
 
 std::string c_evaluation_text(const HeaderPlan& plan) {
-  return replaced(evaluation_text<float>(plan), '~', "_f32") + replaced(evaluation_text<double>(plan), '~', "_f64");
+  return (plan.has_float() ? replaced(evaluation_text<float>(plan), '~', "_f32") : std::string()) +
+         replaced(evaluation_text<double>(plan), '~', "_f64");
 }
 
 }  // namespace lockstep::nn::detail

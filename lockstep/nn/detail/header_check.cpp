@@ -78,6 +78,24 @@ constexpr std::string_view kCheck = R"(
   return result;
 }
 )";
+constexpr std::string_view kCheckOfDouble = R"(
+/* 0 when this compiler and machine keep the net's bits, of a sample alone and of samples together, and denormal
+ * numbers; else 2. */
+@CALL int $check({WEIGHT_ARGUMENT}) {
+  static const double in[@INPUTS] = {IN};
+  static const double expected_f64[@OUTPUTS] = {OUT64}; /* 0 for what is not finite */
+  double u[@INPUTS], v[@OUTPUTS];
+  volatile double small64 = 1e-310;
+  int i, result = @PRODUCT64(small64, 0.5) == 0 ? 2 : 0;
+  for (i = 0; i < @INPUTS; ++i) u[i] = in[i];
+  $evaluate{S64}({WEIGHT_PASS}{ALONE64});
+  for (i = 0; i < @OUTPUTS; ++i) {
+    if ($finite_bits{S64}(v[i]) != $bits{S64}(expected_f64[i])) result = 2;
+  }
+  if (${TOGETHER}_differs{S64}({WEIGHT_PASS}u)) result = 2;
+  return result;
+}
+)";
 
 // The arguments of all ports: each one's array, of all ports' features, from where its own begin, and its strides.
 std::string ports_text(const HeaderPlan& plan, const std::string& from, const std::string& to,
@@ -120,18 +138,21 @@ std::string check_text(const HeaderPlan& plan, const std::vector<double>& in, co
     values.insert({{"T", is_single ? "float" : "double"}, {"BITS", is_single ? "uint32_t" : "uint64_t"}});
     return replaced(fill(text, values), '~', is_single ? single : twice);
   };
-  std::string text = of_precision(kFiniteBits, true) + of_precision(kFiniteBits, false);
-  text += cuda ? fill(kTogetherInCuda, common) : of_precision(kTogetherInC, true) + of_precision(kTogetherInC, false);
+  const auto of_precisions = [&](std::string_view text) {
+    return (plan.has_float() ? of_precision(text, true) : "") + of_precision(text, false);
+  };
+  const std::string text =
+      of_precisions(kFiniteBits) + (cuda ? fill(kTogetherInCuda, common) : of_precisions(kTogetherInC));
   TextValues values = common;
   values["TOGETHER"] = cuda ? "group" : "batch";
   values.insert({{"IN", initialiser<double>(in)},
-                 {"OUT32", initialiser<float>(out32)},
+                 {"OUT32", plan.has_float() ? initialiser<float>(out32) : ""},
                  {"OUT64", initialiser<double>(out64)},
                  {"S32", single},
                  {"S64", twice},
                  {"ALONE32", ports_text(plan, "x", "y", alone, alone)},
                  {"ALONE64", ports_text(plan, "u", "v", alone, alone)}});
-  return text + fill(kCheck, values);
+  return text + fill(plan.has_float() ? kCheck : kCheckOfDouble, values);
 }
 
 }  // namespace lockstep::nn::detail

@@ -78,10 +78,10 @@ struct $alone {
 
 constexpr std::string_view kCudaEvaluate = R"(
 // By one thread, out[i * out_stride] = net(in[i * in_stride]): {OUT_COUNT} numbers of {IN_COUNT}; they may be the same
-// array. T is float or double.
+// array. T is {TYPES}.
 template <class T>
 @CALL void $evaluate({WEIGHT_ARGUMENT}const T* in, ptrdiff_t in_stride, T* out, ptrdiff_t out_stride) {
-  T a[@WIDEST], b[@WIDEST];
+{REQUIRED}  T a[@WIDEST], b[@WIDEST];
   for (int i = 0; i < @INPUTS; ++i) a[i] = $scale_in(i, in[i * in_stride]);
 {LAYERS}  for (int i = 0; i < @OUTPUTS; ++i) out[i * out_stride] = $scale_out(i, {LAST}[i]);
 }
@@ -98,7 +98,7 @@ template <class Group, class T>
 @CALL void $evaluate_group(const Group& group, {WEIGHT_ARGUMENT}int samples,
     const T* in, ptrdiff_t in_sample_stride, ptrdiff_t in_feature_stride,
     T* out, ptrdiff_t out_sample_stride, ptrdiff_t out_feature_stride, T* scratch) {
-  const int rank = (int)group.thread_rank(), size = (int)group.size();
+{REQUIRED}  const int rank = (int)group.thread_rank(), size = (int)group.size();
   T* a = scratch;
   T* b = scratch + @WIDEST * samples;
   for (int item = rank; item < samples * @INPUTS; item += size) {
@@ -181,6 +181,8 @@ std::string cuda_evaluation_text(const HeaderPlan& plan) {
          fill(kCudaEvaluate, {{"IN_COUNT", std::to_string(plan.mlp.inputs())},
                               {"OUT_COUNT", std::to_string(plan.mlp.outputs())},
                               {"WEIGHT_ARGUMENT", argument ? "const $weight* weights, " : ""},
+                              {"TYPES", std::string(types_text(plan))},
+                              {"REQUIRED", std::string(required_type_text(plan))},
                               {"LAYERS", layers},
                               {"GROUP_LAYERS", group_layers},
                               {"LAST", from}}) +

@@ -125,7 +125,8 @@ constexpr std::string_view kReduceAngle = R"(
   r = $mul{S}(product + rest, $from_bits{S}((uint64_t)(1023 - scale) << 52));
   return negative ? -r : r;
 }
-@CALL float $reduce_huge_angle{S32}(float x, int quarter_turns) {
+)";
+constexpr std::string_view kReduceFloatAngle = R"(@CALL float $reduce_huge_angle{S32}(float x, int quarter_turns) {
   return (float)$reduce_huge_angle{S}((double)x, quarter_turns);
 }
 )";
@@ -146,7 +147,8 @@ std::string functions_text(const HeaderPlan& plan) {
 
 std::string reduce_angle_text(const HeaderPlan& plan) {
   const bool cuda = plan.options.language == HeaderLanguage::cuda;
-  return fill(kReduceAngle, {{"S", cuda ? "" : "_f64"}, {"S32", cuda ? "" : "_f32"}});
+  const TextValues values = {{"S", cuda ? "" : "_f64"}, {"S32", cuda ? "" : "_f32"}};
+  return fill(kReduceAngle, values) + (plan.has_float() ? fill(kReduceFloatAngle, values) : "");
 }
 
 template <class T>

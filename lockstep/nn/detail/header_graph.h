@@ -23,7 +23,7 @@ void share_node_functions(HeaderPlan& plan);
 template <class T>
 std::string node_functions_text(const HeaderPlan& plan);
 
-// The evaluating functions and all they call, of both precisions.
+// The evaluating functions and all they call, of the precisions that the header has.
 std::string c_graph_text(const HeaderPlan& plan);
 std::string cuda_graph_text(const HeaderPlan& plan);
 

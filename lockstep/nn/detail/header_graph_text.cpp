@@ -173,10 +173,10 @@ std::string c_evaluation(const HeaderPlan& plan) {
 
 constexpr std::string_view kCuda = R"(
 // By one thread: feature i of a port lies at port[i * stride]; {WHAT}. An output may be the
-// array of an input. T is float or double.
+// array of an input. T is {TYPES}.
 template <class T>
 @CALL void $evaluate({WEIGHT_ARGUMENT}{PORTS}) {
-  T v[@ROWS];
+{REQUIRED}  T v[@ROWS];
 {LOAD}{CALLS}{STORE}}
 
 // Numbers of T that a group needs as scratch for so many samples at once.
@@ -189,7 +189,7 @@ template <class T>
 @ANY_GROUP
 template <class Group, class T>
 @CALL void $evaluate_group(const Group& group, {WEIGHT_ARGUMENT}int samples{STRIDED_PORTS}, T* scratch) {
-  const int rank = (int)group.thread_rank(), size = (int)group.size();
+{REQUIRED}  const int rank = (int)group.thread_rank(), size = (int)group.size();
 {GROUP_LOAD}  group.sync();
 {GROUP_CALLS}{GROUP_STORE}  group.sync();
 }
@@ -198,8 +198,9 @@ template <class Group, class T>
 }  // namespace
 
 std::string c_graph_text(const HeaderPlan& plan) {
-  return replaced(node_functions_text<float>(plan) + c_evaluation<float>(plan), '~', "_f32") +
-         replaced(node_functions_text<double>(plan) + c_evaluation<double>(plan), '~', "_f64");
+  std::string single;
+  if (plan.has_float()) single = replaced(node_functions_text<float>(plan) + c_evaluation<float>(plan), '~', "_f32");
+  return single + replaced(node_functions_text<double>(plan) + c_evaluation<double>(plan), '~', "_f64");
 }
 
 std::string cuda_graph_text(const HeaderPlan& plan) {
@@ -241,13 +242,16 @@ std::string cuda_graph_text(const HeaderPlan& plan) {
   const auto place = [](const HeaderPort& p) { return "v[" + number(p.row) + " + i]"; };
   const auto group_place = [](const HeaderPort& p) { return "scratch[" + number(p.row) + " * samples + item]"; };
   std::string text(cuda_blocks_text());
-  text += replaced(node_functions_text<float>(plan), '~', "") + replaced(node_functions_text<double>(plan), '~', "");
+  if (plan.has_float()) text += replaced(node_functions_text<float>(plan), '~', "");
+  text += replaced(node_functions_text<double>(plan), '~', "");
   for (std::size_t i = 0; i < plan.layers.size(); ++i) {
     if (plan.layers[i].functions_of == i) text += cuda_layer_text(plan, i);
   }
   text += fill(
       kCuda,
       {{"WEIGHT_ARGUMENT", weight_argument(plan, true)},
+       {"TYPES", std::string(types_text(plan))},
+       {"REQUIRED", std::string(required_type_text(plan))},
        {"WHAT",
         for_ports(graph.outputs, [](const HeaderPort& p) { return p.parameter + "[" + number(p.width) + "] "; }) +
             "of" +

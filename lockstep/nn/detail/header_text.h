@@ -62,6 +62,8 @@ struct HeaderPlan {
   std::optional<HeaderGraph> graph;                           // of nets that are no plain stack
   std::size_t weight_count = 0;                               // of all layers, padding counted
 
+  bool has_float() const { return options.numbers == HeaderNumbers::float_and_double; }
+
   // Appends `layer`, with its place among the weights and its activation's name, which is new or known.
   void add_layer(const DenseLayer& layer);
   std::string function_name(const Activation& activation);  // empty for identity
@@ -84,7 +86,7 @@ std::string initialiser(const std::vector<double>& numbers);
 // Elementary operations on T: products, bits, and so on; `~` is left in.
 template <class T>
 std::string functions_text(const HeaderPlan& plan);
-// Angles far from 0, for sine; after the operations of both precisions.
+// Angles far from 0, for sine; after the operations.
 std::string reduce_angle_text(const HeaderPlan& plan);
 // The activations named in plan.functions; `~` is left in.
 template <class T>
@@ -97,16 +99,21 @@ std::string scalings_text(const HeaderPlan& plan);
 template <class T>
 std::string c_layer_text(const HeaderPlan& plan, std::size_t layer);
 std::string cuda_layer_text(const HeaderPlan& plan, std::size_t layer);
+// What T may be of CUDA's functions, for people and as a line of each function.
+inline std::string_view types_text(const HeaderPlan& plan) { return plan.has_float() ? "float or double" : "double"; }
+inline std::string_view required_type_text(const HeaderPlan& plan) {
+  return plan.has_float() ? "" : "  static_assert(sizeof(T) == sizeof(double), \"this header is for double alone\");\n";
+}
 // What CUDA's layers call, and the groups of a warp and a block.
 std::string_view cuda_blocks_text();
 std::string_view cuda_groups_text();
 
-// The evaluating functions, of both precisions.
+// The evaluating functions, of the precisions that the header has.
 std::string c_evaluation_text(const HeaderPlan& plan);
 std::string cuda_evaluation_text(const HeaderPlan& plan);
 
 // `$check`, which evaluates a sample alone, for which the numbers are known, and samples together. The numbers are of
-// all ports, one after another; what is not finite is 0 there.
+// all ports, one after another; what is not finite is 0 there. `out32` is empty of headers without float.
 std::string check_text(const HeaderPlan& plan, const std::vector<double>& in, const std::vector<double>& out32,
                        const std::vector<double>& out64);
 
