@@ -69,6 +69,20 @@ class Plot(ToolTest):
                 self.assertLess(np.abs(line(numbers) - heights).max(), 0.05, of)
                 self.assertLess(line.deriv()(0), 0)
 
+    def test_extremes_over_time_include_the_state_that_an_event_ended(self):
+        self.write("p.toml", '[rhs]\nparameters = ["k"]\n[rhs.equations]\nx = "k"\ny = "-k"\n[ensemble]\n'
+                             'initial_state = [0, 0]\nparameters = { k = [0.5, 0.75, 1, 2] }\n[time]\nspan = [0, 10]\n'
+                             'save = 3\n[event]\ncomponent = "x"\nvalue = 6\n[output]\nfile = "p.h5"\n')
+        self.succeed("solve", "p.toml", "--quiet")
+        for of, component, numbers in (("maximum", "x", [5, 6, 6, 6]), ("minimum", "y", [-5, -6, -6, -6]),
+                                       ("maximum", "y", [0, 0, 0, 0])):
+            self.succeed("plot", "p.h5", "--kind", "sweep", "--of", of, "--components", component, "--output", "p.svg")
+            heights = np.array([y for _, y in self.dots("p.svg")])
+            self.assertEqual(len(heights), 4)
+            steps = np.diff(heights)  # downwards
+            self.assertLess(np.abs(steps[1:]).max(), 0.05, (of, component))
+            self.assertEqual(np.sign(steps[0]), -np.sign(numbers[1] - numbers[0]), (of, component))
+
     def dots(self, name):  # in pixels
         return [(float(x), float(y)) for x, y in re.findall(r"href='#gpPt6' transform='translate\(([\d.]+),([\d.]+)\)",
                                                             self.path(name).read_text())]

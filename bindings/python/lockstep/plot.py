@@ -111,8 +111,9 @@ def spread(solution: Solution, component: Optional[str] = None, axes: Any = None
 def sweep(solution: Solution, component: Optional[str] = None, over: Union[None, str, Sequence[str]] = None,
           of: str = "end", axes: Any = None) -> Any:
     """One number of each trajectory over a parameter or a component's initial value, or as colours over two:
-    its state at the end, or the ``"maximum"``, ``"minimum"`` or ``"mean"`` of its save points (by trapezoids). ``over``:
-    a name or two; if not given the axes of ``Solution.grid``, or the only parameter that differs between trajectories.
+    its state at the end, the ``"maximum"`` or ``"minimum"`` of its save points and its end, or their ``"mean"`` (by
+    trapezoids between save points). ``over``: a name or two; if not given the axes of ``Solution.grid``, or the only
+    parameter that differs between trajectories.
     Trajectories that failed or are not finished are left out. Axes of log-spaced values are logarithmic.
 
     Raises InvalidArgument where trajectories do not differ by one or two names."""
@@ -170,7 +171,10 @@ def _reduced(solution: Solution, component: str, of: str) -> Any:
     if of == "end":
         values = solution.end_state[:, solution.component_names.index(component)].astype(float)
     elif of in ("maximum", "minimum"):
-        values = (np.fmax if of == "maximum" else np.fmin).reduce(solution[component].astype(float), axis=1)
+        extreme = np.fmax if of == "maximum" else np.fmin
+        # An event may have ended it behind the last save point.
+        ends = solution.end_state[:, solution.component_names.index(component)].astype(float)
+        values = extreme(ends, extreme.reduce(solution[component].astype(float), axis=1, initial=np.nan))
     elif of == "mean":
         states, steps = solution[component].astype(float), np.diff(solution.time, axis=-1)
         areas = steps * (states[:, 1:] + states[:, :-1]) / 2

@@ -60,6 +60,15 @@ def test_a_sweep_is_one_number_of_each_trajectory():
         lockstep.plot.sweep(sweep, of="median", axes=Axes())
 
 
+def test_extremes_over_time_include_the_state_that_an_event_ended():
+    rise = lockstep.equations({"x": "k", "y": "-k"}, parameters={"k": 1})
+    sweep = lockstep.solve(rise, [0.0, 0.0], (0, 10), 3, parameters={"k": [0.5, 1, 2]},
+                           event={"component": "x", "value": 6}, precision="f64")
+    for of, component, expected in (("maximum", "x", [5, 6, 6]), ("minimum", "y", [-5, -6, -6]), ("minimum", "x", [0, 0, 0])):
+        drawn = lockstep.plot.sweep(sweep, component, over="k", of=of, axes=Axes()).drawn[None]
+        np.testing.assert_allclose(drawn[1], expected, rtol=1e-12)
+
+
 def test_a_grid_of_two_is_a_map():
     decay = lockstep.equations({"x": "-k * x"}, parameters={"k": 1})
     grid = lockstep.solve(decay, [1.0], (0, 1), grid={"k": [1, 2, 5], "x": [3.0, 4.0]}, precision="f64", units={"x": "m"})

@@ -52,8 +52,8 @@ Examples:
 series  each component over time, for a few trajectories
 phase   one component against another, coloured by time; of long curves fewer are drawn
 spread  median, 50 % and 90 % of the ensemble over time
-sweep   end states (or --of maximum, minimum, mean over the saved times) over a parameter or an initial value, or as
-        colours over two; those that differ between trajectories, unless --over names others
+sweep   end states (or --of maximum, minimum of saved times and the end, mean over saved times) over a parameter or an
+        initial value, or as colours over two; those that differ between trajectories, unless --over names others
 raster  events over time, a row for each trajectory, and their rate; where the file keeps events
 --log and --limits go by what an axis shows: time, components, parameters.
 Of many components series, spread, sweep and overlay show the first six, unless --components names others.

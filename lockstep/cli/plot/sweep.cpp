@@ -41,7 +41,8 @@ struct Reduced {
   std::size_t failed = 0;
 };
 
-// One number of each trajectory: of save points, those up to its end.
+// One number of each trajectory: of save points, those up to its end, and for an extreme the end itself, which may lie
+// behind the last of them.
 Reduced reduce(const ode::ResultFile& file, const std::vector<std::size_t>& components, Reduction reduction) {
   Reduced reduced;
   reduced.values.assign(components.size(), std::vector<double>(file.trajectories(), kNone));
@@ -52,7 +53,9 @@ Reduced reduce(const ode::ResultFile& file, const std::vector<std::size_t>& comp
     const std::size_t count = std::min(rows, file.trajectories() - first);
     const auto records = file.records(first, count);
     const bool ends = reduction == Reduction::end;
-    const std::vector<double> states = ends ? file.end_states<double>(first, count) : file.states<double>(first, count);
+    std::vector<double> states, end_states;
+    if (!ends) states = file.states<double>(first, count);
+    if (reduction != Reduction::mean) end_states = file.end_states<double>(first, count);
     for (std::size_t i = 0; i < count; ++i) {
       if (!is_finished(records[i])) continue;
       if (failed(records[i].status)) {
@@ -63,21 +66,20 @@ Reduced reduce(const ode::ResultFile& file, const std::vector<std::size_t>& comp
       for (std::size_t c = 0; c < components.size(); ++c) {
         double& value = reduced.values[c][first + i];
         if (ends) {
-          value = states[i * width + components[c]];
+          value = end_states[i * width + components[c]];
           continue;
         }
         const double* of = states.data() + i * row + components[c];
         std::size_t points = 0;
         while (points < file.save_points() && !std::isnan(of[points * width])) ++points;
-        if (points == 0) continue;
         if (reduction == Reduction::mean) {
-          value = mean_of(times, of, points, width);
+          if (points > 0) value = mean_of(times, of, points, width);
           continue;
         }
-        value = of[0];
-        for (std::size_t k = 1; k < points; ++k) {
+        value = end_states[i * width + components[c]];
+        for (std::size_t k = 0; k < points; ++k) {  // fmax and fmin: a NaN is none of the numbers
           const double next = of[k * width];
-          value = reduction == Reduction::maximum ? std::max(value, next) : std::min(value, next);
+          value = reduction == Reduction::maximum ? std::fmax(value, next) : std::fmin(value, next);
         }
       }
     }
