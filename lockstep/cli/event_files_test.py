@@ -294,6 +294,17 @@ class Pictures(EventsTest):
         self.succeed("plot", "balls.h5", "--kind", "raster", "--trajectories", "5", "--output", "few.svg")
         self.assertIn("5 of 70 trajectories", self.picture_text("few.svg"))
 
+    def test_rates_are_in_the_unit_of_the_time_alone_and_beside_their_numbers(self):
+        # Once in 5,000 s: the numbers of the rate are wide, "0.0002".
+        self.write("late.toml", '[rhs.equations]\nx = "1"\n[ensemble]\ninitial_state = [0]\n[time]\n'
+                                'span = [1.7e9, 1700100000]\nunit = "seconds since 1970-01-01"\n[method]\nprecision = "f64"\n'
+                                '[[resets]]\ncomponent = "x"\nvalue = 5000\nto = { x = 0 }\n[output]\nfile = "late.h5"\n'
+                                'events = true\n')
+        self.succeed("solve", "late.toml", "--quiet")
+        self.succeed("plot", "late.h5", "--kind", "raster", "--output", "late.svg")
+        self.assertIn("rate (1/seconds)", self.picture_text("late.svg"))
+        self.assertIn("(seconds since 1970-01-01)", self.picture_text("late.svg"))
+
     def test_who_has_no_events_is_told(self):
         self.write_balls("without.toml", output="")
         self.succeed("solve", "without.toml", "--quiet")

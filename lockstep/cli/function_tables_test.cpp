@@ -340,6 +340,22 @@ TEST_F(FunctionTables, ranges_of_what_they_read_are_no_training_ranges) {
                 "[ensemble]\ninitial_state = [0]\n[time]\nspan = [1, 3]\n")
           .notes,
       ElementsAre("the range of k's, l's and m's input 2 * x is not watched: it is no component or parameter"));
+  // Whether it knows all of a period that is a parameter nothing tells: it keeps its ends.
+  const auto notes_of_period = [](const std::string& x) {
+    return set_up_in(
+               "[rhs]\nparameters = { P = 2, on = 0.5 }\ntables = { k = { at = [0, 2], values = [1, 2] } }\n"
+               "equations = { x = \"0 * (P + on) + " +
+               x +
+               "\" }\n[ensemble]\ninitial_state = [0]\n"
+               "[time]\nspan = [0, 4]\n")
+        .notes;
+  };
+  EXPECT_THAT(notes_of_period("k(t % P)"), IsEmpty());
+  EXPECT_THAT(notes_of_period("k((t - 0.3 * P) % P)"), IsEmpty());
+  EXPECT_THAT(notes_of_period("k(t % P + on)"), IsEmpty());
+  EXPECT_THAT(notes_of_period("k(x % P)"),
+              ElementsAre("the range of k's input x % P is not watched: it is no component or parameter"));
+  EXPECT_THAT(notes_of_period("k(t % x)"), ::testing::Contains(::testing::HasSubstr("input t % x is not watched")));
   // Of a multiple of the time it is told at which times the table's ends are passed.
   EXPECT_THAT(notes("k(t / 2)"), IsEmpty());
   EXPECT_THAT(notes("k(1 - t / 4)"), IsEmpty());

@@ -268,10 +268,15 @@ void note_other(std::vector<OtherInput>& others, const std::string& range, const
 }
 
 // What a table reads at the time, a multiple of it or a time made of parameters, is no input to be watched: it keeps
-// its ends. Of a multiple its times are told. A shift, "t - lag", means a time that was measured earlier or later.
+// its ends. Of a multiple its times are told. A shift, "t - lag", means a time that was measured earlier or later; a
+// remainder, "t % period", one of the first period, of which a number tells whether the table knows all of it.
 bool reads_at_times(const Model& model, const std::string& value, const std::map<std::string, OfTime>& of_time) {
   const auto made = of_time.find(value);
-  return made != of_time.end() && made->second.reads_time && remainder_of(model, value) == nullptr;
+  if (made == of_time.end() || !made->second.reads_time) return false;
+  const Node* const remainder = remainder_of(model, value);
+  if (remainder == nullptr) return true;
+  const Node* const divisor = node_of(model, remainder->inputs[1]);
+  return divisor == nullptr || !std::holds_alternative<Constant>(divisor->operation);
 }
 bool is_multiple(const std::optional<TimeLine>& line) { return line && line->slope != 0 && std::abs(line->slope) != 1; }
 

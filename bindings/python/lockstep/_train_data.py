@@ -84,6 +84,12 @@ def trajectories(t: Any, u: Any, sigma: Any, trajectory: Any, known: Optional[Se
         arrays[2] = _of_trajectories(arrays[2], arrays[0])
         _same_shape("u", arrays[2], arrays[1])
     if states is None:
+        columns = arrays[1].shape[-1]
+        if known is not None and names is None and called is None and columns != len(known):
+            by_name = ", ".join(f"{name!r}: ..." for name in known[:2])
+            raise refused("u", f"{columns} column{'s' if columns != 1 else ''} without names",
+                          f"{len(known)}, for {', '.join(known)} in this order",
+                          f"{_NOT_MEASURED}; or give columns by name, {{{by_name}}}")
         states = names if names is not None else known if known and len(known) == arrays[1].shape[-1] else called
     return arrays, _names("states", states, "u", arrays[1])
 

@@ -405,3 +405,14 @@ def test_a_parameter_that_nothing_reads_is_warned_of():
     spring = lockstep.equations(EQUATIONS, parameters={"k": 1, "mass": 2})
     with pytest.warns(UserWarning, match="^mass is read by nothing: no equation, definition, event or reset names it$"):
         lockstep.solve(spring, [1.0, 0.0], (0, 1), parameters={"mass": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_columns_without_names_that_are_not_as_many_as_equations_are_told_theirs(columns):
+    t = np.linspace(0, 1, 20)
+    with pytest.raises(lockstep.InvalidArgument) as told:
+        lockstep.train(t=t, u=np.ones((20, columns)), equations={"a": "-k * a", "b": "k * a", "lit": "0"},
+                       parameters={"k": {"start": 1.0}}, starts={"lit": 1})
+    plural = "" if columns == 1 else "s"
+    assert str(told.value) == (f"u: found {columns} column{plural} without names, expected 3, for a, b, lit in this order; a "
+                               "component that was not measured is a column of NaN; or give columns by name, {'a': ..., 'b': ...}")

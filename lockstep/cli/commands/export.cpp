@@ -39,8 +39,9 @@ Examples:
   lockstep export net.h5 --onnx net.onnx              for ONNX Runtime, MATLAB, Netron, other frameworks
 
 A header's functions give the same bits as Lockstep, for float and for double (with --precision f64 for double alone:
-of tables in seconds since 1970, say), and closure_check() in it tells whether a compiler kept them. Names begin with the header's own (closure_evaluate_f32) or with --name. With --weights they take
-a pointer to the content of that file (raw numbers of this machine's byte order) as their first argument.
+of tables in seconds since 1970, say), and closure_check() in it tells whether a compiler kept them. Names begin with
+the header's own (closure_evaluate_f32) or with --name. With --weights they take a pointer to the content of that file
+(raw numbers of this machine's byte order) as their first argument.
 docs/embedding.md shows how to call them.
 
 With --derivative the file holds, beside the net's outputs, J x_dot (jvp), J^T y_bar (vjp) or J by rows (jacobian), J the

@@ -39,6 +39,11 @@ struct Look {  // at all events
 
   std::size_t bin_count() const { return std::clamp(events / kEventsOfBin, kFewestBins, kMostBins); }
   double bin_width() const { return (times.high - times.low) / static_cast<double>(bin_count()); }
+  double most_in_a_bin() const {
+    double most = 0;
+    for (const auto& [reset, counts] : bins) most = std::max(most, *std::ranges::max_element(counts));
+    return most;
+  }
 };
 
 Look look_at(const ode::ResultFile& file) {
@@ -68,6 +73,9 @@ Look look_at(const ode::ResultFile& file) {
   });
   return look;
 }
+
+// Of "seconds since 1970-01-01" seconds, in which times differ.
+std::string duration_unit(const std::string& of_time) { return of_time.substr(0, of_time.find(" since ")); }
 
 std::string stroke_style(std::size_t index) {
   return std::string(" linecolor rgb '") + kColours[index % kColours.size()] + "' ";
@@ -135,10 +143,17 @@ Figure raster(const ode::ResultFile& file, const FigureOptions& options) {
   figure.size = {1600, 1300};
   script += heading(file, "events", trajectories.size(), figure.size);
   const bool key = look.bins.size() > 1;
-  const Stack stack{2, figure.size, 170, key ? 170 : 60, time_label(file, time_axis)};
+  // Numbers of trajectories and rates, both from 0 on.
+  Extent rows, rates_shown;
+  for (const double x : {0.0, static_cast<double>(file.first_trajectory() + file.trajectories())}) rows.cover(x);
+  for (const double x : {0.0, look.most_in_a_bin() / (look.bin_width() * static_cast<double>(finished.size()))}) {
+    rates_shown.cover(x);
+  }
+  const int left = left_pixels({Axis(rows), Axis(rates_shown)});
+  const Stack stack{2, figure.size, std::max(left, 170), key ? 170 : 60, time_label(file, time_axis)};
   // A row is as high as the way to the next one that is shown.
   const double row = static_cast<double>(file.trajectories()) / static_cast<double>(trajectories.size());
-  const std::string unit = time_unit(file);
+  const std::string unit = duration_unit(time_unit(file));
   const std::string low = rounded_text(time_axis.shown(look.times.low), 9),
                     high = rounded_text(time_axis.shown(look.times.high), 9);
   script += "set multiplot\nset xrange [" + low + ":" + high + "]\nset offsets 0, 0, 0, 0\n" +
