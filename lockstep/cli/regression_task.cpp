@@ -8,6 +8,7 @@
 #include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
 #include "lockstep/cli/training_task.h"
+#include "lockstep/core/resolved_text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/nn/fit.h"
 #include "lockstep/nn/net_plan.h"
@@ -171,7 +172,13 @@ class RegressionTask : public TrainingTask<T> {
     const std::size_t width = table.input_names.size();
     std::string text;
     for (std::size_t i = 0; i < width && width <= kMostInputs; ++i) {
-      text += (i == 0 ? "" : ", ") + table.input_names[i] + " = " + rounded_text(table.inputs[row * width + i], 6);
+      double least = table.inputs[row * width + i], most = least;
+      for (std::size_t at = i; at < table.inputs.size(); at += width) {
+        least = std::fmin(least, table.inputs[at]);
+        most = std::fmax(most, table.inputs[at]);
+      }
+      text += (i == 0 ? "" : ", ") + table.input_names[i] + " = " +
+              resolved_text(table.inputs[row * width + i], (most - least) / 1e4);
     }
     return text;
   }

@@ -92,3 +92,14 @@ def test_the_loss_is_that_of_the_last_phase():
                 training = lockstep.train(t=T, u=u, equations={"x": "v", "v": "-k*x"}, parameters=parameters,
                                           precision="f64", phases="noisy", sigma=sigma, starts=starts)
                 assert training.loss == pytest.approx(training.history["loss"][-1], rel=1e-9)
+
+
+def test_the_farthest_number_is_told_by_a_time_that_no_other_row_has():
+    seconds = 1.7e9 + 60 * np.arange(101.0)
+    x = np.exp(-1e-3 * (seconds - seconds[0]))
+    x[37] += 1
+    of_time = lockstep.train(x=seconds[:, None], y=x, inputs=["t"], hidden=[4], iterations=20, precision="f64")
+    assert of_time.errors["training"]["y0"]["largest_at"] == "t = 1700002220"
+    ode = lockstep.train(t=seconds, u=x, equations={"x": "-k*x"}, parameters={"k": {"start": 1e-3}}, precision="f64",
+                         phases=[{"optimiser": "lbfgs", "iterations": 2}])
+    assert ode.errors["training"]["x"]["largest_at"] == "t = 1700002220"
