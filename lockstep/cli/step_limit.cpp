@@ -4,6 +4,14 @@
 #include "lockstep/core/resolved_text.h"
 
 namespace lockstep::cli {
+namespace {
+
+// Whose jumps and bends in time steps end at.
+std::string who_jumps(const ode::Problem& problem) {
+  return problem.event || !problem.resets.empty() ? "the right-hand side, an event or a reset" : "the right-hand side";
+}
+
+}  // namespace
 
 std::string limit_steps(const std::optional<nn::TimeFeature>& feature, ode::Options& options) {
   if (!feature || options.control == ode::StepControl::fixed || options.stop_at_knots || options.max_step) return {};
@@ -22,8 +30,8 @@ std::string text_of_stops(const ode::Problem& problem, const ode::Options& optio
   const std::size_t count = ode::stop_times(problem, options).size();
   if (count == 0) return {};
   return "steps end at " + counted_text(count, "time") +
-         (ode::knots_differ(problem, options) ? " of each trajectory's own" : "") + " at which the right-hand side " +
-         (options.stops.empty() ? "jumps or bends" : "jumps or bends, or that stops names") +
+         (ode::knots_differ(problem, options) ? " of each trajectory's own" : "") + " at which " + who_jumps(problem) +
+         " " + (options.stops.empty() ? "jumps or bends" : "jumps or bends, or that stops names") +
          (options.stop_at_knots ? "; stop_at_knots = false passes over those that it tells" : "");
 }
 
@@ -57,8 +65,8 @@ std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& f
   }
   const auto passed = ode::passed_jump(problem, options, kSpans);
   if (!passed) return std::nullopt;
-  return "the right-hand side jumps at " + resolved_text(passed->time, options.dt / 10) + ", within a fixed step of " +
-         rounded_text(options.dt, 6) +
+  return who_jumps(problem) + " jumps at " + resolved_text(passed->time, options.dt / 10) +
+         ", within a fixed step of " + rounded_text(options.dt, 6) +
          ", which keeps no order across it: take a dt whose steps end there, or adaptive steps";
 }
 

@@ -19,7 +19,6 @@ class ProblemKnots {
   bool moves_knots() const { return any(&StateFunction::moves_knots); }
   bool repeats_knots() const { return any(&StateFunction::repeats_knots); }
   bool has_many_knots() const { return any(&StateFunction::has_many_knots); }
-  bool hides_knots() const { return any(&StateFunction::hides_knots); }
   std::vector<TimeKnot> time_knots(const TimeSpan& span, std::span<const double> parameters) const {
     std::vector<TimeKnot> knots;
     const bool repeat = repeats_knots();
