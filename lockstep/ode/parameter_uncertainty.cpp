@@ -11,16 +11,12 @@
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
 #include "lockstep/kernels/math/math.h"
-#include "lockstep/ode/detail/data_rows.h"
+#include "lockstep/ode/detail/compared_rows.h"
 #include "lockstep/ode/detail/fit_data.h"
-#include "lockstep/ode/detail/known_states.h"
 #include "lockstep/ode/detail/least_squares.h"
 #include "lockstep/ode/detail/linearised.h"
 #include "lockstep/ode/detail/opened_parameters.h"
-#include "lockstep/ode/detail/start_solver.h"
 #include "lockstep/ode/detail/weight_columns.h"
-#include "lockstep/ode/huber.h"
-#include "lockstep/ode/sensitivity.h"
 
 namespace lockstep::ode {
 namespace {
@@ -28,11 +24,6 @@ namespace {
 [[noreturn]] void refuse_uncertainty(ErrorKind kind, std::string field, std::string found, std::string expected,
                                      std::string remedy = {}) {
   throw Error(kind, {std::move(field), std::move(found), std::move(expected), std::move(remedy)});
-}
-
-// What counts as none, relative to the effect that it is a part of.
-double smallest_effect(const Options& options) {
-  return options.control == StepControl::fixed ? 1e-10 : std::max(1e-10, options.rtol);
 }
 
 // What nets leave of a parameter's effect counts as none below this: their columns are good to a tenth of it.
@@ -50,184 +41,33 @@ struct Reduced {
   std::optional<UnresolvedDerivatives> unresolved;
 };
 
-class Reduction {
- public:
-  // `let_go`: weights of nets that are unknowns.
-  Reduction(Rhs rhs, std::span<const TrainedParameter> trained, std::span<const double> let_go,
-            const TrajectoryData& data, Options options, const UncertaintyOptions& uncertainty,
-            const RunControl& control)
-      : rhs_(std::move(rhs)),
-        let_go_(let_go),
-        trained_(trained),
-        data_(data),
-        options_(std::move(options)),
-        starts_(uncertainty.initial_states),
-        given_(uncertainty.starts),
-        resets_(uncertainty.resets),
-        components_(rhs_->components()),
-        free_(starts_.empty() ? 0 : components_),
-        weights_(uncertainty.component_weights),
-        control_(control) {
-    if (uncertainty.huber_threshold)
-      thresholds_ = huber_thresholds(data_, components_, weights_, *uncertainty.huber_threshold);
-    result_.rows.columns = let_go.size() + trained.size() + 1;
-    result_.squares.resize(trained.size());
-    if (!given_) return;
-    by_parameter_of_starts_ = detail::starts_by_parameter(*given_, data_);
-    if (starts_.empty()) given_states_ = start_states(*given_, {}, data_);
-  }
-
-  // Some tiles of equally long trajectories at a time, whose derivatives take at most 256 MB where one tile's do.
-  Reduced all() {
-    const std::size_t tile =
-        32 * sizeof(double) * data_.points(components_) * components_ * (free_ + let_go_.size() + trained_.size());
-    const std::size_t together = 32 * std::clamp<std::size_t>((std::size_t{1} << 28) / tile, 1, 32);
-    std::vector<std::uint32_t> some;
-    for (std::size_t i = 0; i < data_.trajectories; ++i) {
-      some.push_back(static_cast<std::uint32_t>(i));
-      const bool same = i + 1 < data_.trajectories && length(i + 1) == length(i);
-      if (some.size() < together && same) continue;
-      add(some);
-      some.clear();
-    }
-    return std::move(result_);
-  }
-
- private:
-  std::size_t length(std::size_t trajectory) const { return data_.points(trajectory, components_); }
-
-  void add(const std::vector<std::uint32_t>& some) {
-    const TrajectoryData data = detail::chosen(data_, components_, rhs_->parameters(), some);
-    FitOptions fit;
-    fit.solve = options_;
-    fit.resets = resets_;
-    Problem problem = detail::make_task(rhs_, data, fit, {}, length(some.front()) - 1).problem;
-    const std::span<const double> begins = free_ != 0 ? starts_ : given_states_;
-    if (!begins.empty()) {
-      const auto first = begins.subspan(some.front() * components_, some.size() * components_);
-      problem.initial_states.assign(first.begin(), first.end());
-    }
-    const DirectionalDerivatives found = solve_along(problem, directions(some), options_, control_);
-    if (found.unresolved && !result_.unresolved) {
-      result_.unresolved = found.unresolved;
-      result_.unresolved->trajectory += some.front();
-    }
-    const detail::DataRows rows(data, components_);
-    by_weights_.assign(found.states.size() * let_go_.size(), 0.0);
-    if (!let_go_.empty() && !result_.failed) {
-      auto columns = detail::weight_columns(problem, let_go_, options_, control_);
-      result_.failed = !columns.has_value();
-      if (columns) by_weights_ = *std::move(columns);
-    }
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (found.records[i].status == Status::success) add(data, rows, problem, found, i, some.front() + i);
-    }
-    reduce(result_.rows);
-  }
-
-  // Of starts that are free, then of trained parameters, which move given starts too.
-  Directions directions(const std::vector<std::uint32_t>& some) const {
-    Directions of;
-    of.parameters.assign(free_, Directions::kNoParameter);
-    for (const TrainedParameter& each : trained_) of.parameters.push_back(each.parameter);
-    if (free_ == 0 && !given_) return of;
-    const std::size_t n = components_, m = rhs_->parameters(), count = of.count();
-    of.initial_states.assign(some.size() * n * count, 0.0);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      for (std::size_t c = 0; c < n; ++c) {
-        double* const changes = of.initial_states.data() + (i * n + c) * count;
-        const std::size_t start = (some[i] * n + c) * m;
-        if (!is_given(c)) {
-          if (free_ != 0) changes[c] = 1;
-          continue;
-        }
-        for (std::size_t j = 0; j < trained_.size(); ++j) {
-          changes[free_ + j] = by_parameter_of_starts_[start + trained_[j].parameter];
-        }
-      }
-    }
-    return of;
-  }
-
-  // A trajectory's rows [by start..., by weight..., by trained parameter..., residual]. Those that its start is found
-  // from are taken out: what remains below them says all about the others.
-  void add(const TrajectoryData& data, const detail::DataRows& rows, const Problem& problem,
-           const DirectionalDerivatives& found, std::size_t trajectory, std::size_t of_all) {
-    const std::size_t n = components_, m = rhs_->parameters(), first_trained = free_ + let_go_.size();
-    // By parameters, of the start of component c.
-    const auto by_parameters = [&](std::size_t c) { return by_parameter_of_starts_.data() + (of_all * n + c) * m; };
-    detail::MeasuredRows measured{{first_trained + trained_.size() + 1}, free_, {}};
-    std::vector<double> row(measured.rows.columns);
-    const double* const states = data.states.data() + rows.first(trajectory) * n;
-    const auto push = [&](std::size_t at, double state) {
-      const std::size_t of_data = rows.first(trajectory) * n + at;
-      const double threshold = detail::measurement_threshold(data, thresholds_, of_data, at % n);
-      const double residual = states[at] - state;
-      row.back() = std::clamp(residual, -threshold, threshold);
-      if (row.back() != residual) ++result_.beyond;
-      const double root = std::sqrt(detail::measurement_weight(data, weights_, of_data, at % n));
-      for (const double number : row) measured.rows.numbers.push_back(root * number);
-      measured.components.push_back(at % n);
-      measured.roundings.push_back(root * smallest_effect(options_) * std::fabs(state));
-    };
-    for (std::size_t c = 0; c < n; ++c) {
-      if (std::isnan(states[c]) || (free_ == 0 && !is_given(c))) continue;
-      std::fill(row.begin(), row.end(), 0.0);
-      if (!is_given(c)) row[c] = 1;
-      for (std::size_t j = 0; j < trained_.size() && is_given(c); ++j) {
-        row[first_trained + j] = by_parameters(c)[trained_[j].parameter];
-      }
-      push(c, problem.initial_states[trajectory * n + c]);
-    }
-    for (std::size_t point = 1; point < rows.points(trajectory); ++point) {
-      for (std::size_t c = 0; c < n; ++c) {
-        const std::size_t at = (trajectory * (rows.points(trajectory) - 1) + point - 1) * n + c;
-        if (std::isnan(states[point * n + c])) continue;
-        const double* const by = found.by_direction.data() + at * (free_ + trained_.size());
-        std::copy_n(by, free_, row.begin());
-        std::copy_n(by_weights_.data() + at * let_go_.size(), let_go_.size(), row.data() + free_);
-        std::copy_n(by + free_, trained_.size(), row.data() + first_trained);
-        push(point * n + c, found.states[at]);
-      }
-    }
-    detail::take_out_known_states(measured);
-    add(std::move(measured.rows));
-  }
-
-  void add(detail::Rows own) {
+// Those that a trajectory's start is found from are taken out: what remains below them says all about the others.
+Reduced reduced(detail::ComparedRows compared, std::size_t let_go, std::size_t trained, const Options& options,
+                const RunControl& control) {
+  Reduced result;
+  result.rows.columns = let_go + trained + 1;
+  result.squares.resize(trained);
+  const std::size_t starts = compared.starts();
+  const auto take = [&](std::size_t, detail::Rows own) {
     for (std::size_t i = 0; i < own.count(); ++i) {
       const double residual = own.at(i, own.columns - 1);
-      result_.loss += residual * residual;
-      for (std::size_t j = 0; j < trained_.size(); ++j) {
-        const double effect = own.at(i, free_ + let_go_.size() + j);
-        result_.squares[j] += effect * effect;
+      result.loss += residual * residual;
+      for (std::size_t j = 0; j < trained; ++j) {
+        const double effect = own.at(i, starts + let_go + j);
+        result.squares[j] += effect * effect;
       }
     }
-    result_.numbers += own.count();
-    result_.starts += detail::eliminate(own, free_, smallest_effect(options_), control_);
+    result.numbers += own.count();
+    result.starts += detail::eliminate(own, starts, detail::smallest_effect(options), control);
     detail::reduce(own);
-    result_.rows.numbers.insert(result_.rows.numbers.end(), own.numbers.begin(), own.numbers.end());
-  }
-
-  bool is_given(std::size_t component) const { return given_ && given_->has(component); }
-
-  Rhs rhs_;
-  std::span<const double> let_go_;
-  std::span<const TrainedParameter> trained_;
-  const TrajectoryData& data_;
-  Options options_;
-  std::span<const double> starts_;
-  const std::optional<GivenStarts>& given_;
-  const std::vector<Reset>& resets_;
-  std::vector<double> by_parameter_of_starts_;  // [trajectory][component][parameter]
-  std::vector<double> given_states_;            // [trajectory][component], where nothing is free
-  std::vector<double> by_weights_;              // detail::weight_columns() of some trajectories
-  std::size_t components_, free_;
-  std::span<const double> weights_;  // [component], or none
-  std::vector<double> thresholds_;   // likewise, of residuals
-  const RunControl& control_;
-  Reduced result_;
-};
+    result.rows.numbers.insert(result.rows.numbers.end(), own.numbers.begin(), own.numbers.end());
+  };
+  compared.each(take, [&] { reduce(result.rows); });
+  result.beyond = compared.beyond();
+  result.failed = compared.failed();
+  result.unresolved = compared.unresolved();
+  return result;
+}
 
 void check(const Rhs& rhs, std::span<const TrainedParameter> trained, std::span<const double> weights,
            const TrajectoryData& data, const UncertaintyOptions& uncertainty) {
@@ -387,8 +227,10 @@ double distance(std::span<const TrainedParameter> trained, const LeastSquares& o
 LeastSquares least_squares(Reduced reduced, std::size_t weights, const Options& options, const RunControl& control,
                            ParameterUncertainty& result) {
   const std::size_t count = reduced.squares.size();
-  LeastSquares of{
-      .smallest = smallest_effect(options), .loss = reduced.loss, .numbers = reduced.numbers, .others = reduced.starts};
+  LeastSquares of{.smallest = detail::smallest_effect(options),
+                  .loss = reduced.loss,
+                  .numbers = reduced.numbers,
+                  .others = reduced.starts};
   if (reduced.beyond != 0) {
     of.within = 1 - static_cast<double>(reduced.beyond) / static_cast<double>(reduced.numbers);
     of.loss /= of.within * of.within;
@@ -449,14 +291,15 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
   const bool lets_go = own != 0 && uncertainty.nets == UncertaintyOptions::Nets::let_go && may_be_let_go(own, data);
   const std::span<const double> let_go = weights.first(lets_go ? own : 0);
   if (own != 0) result.nets = ParameterUncertainty::Nets::as_trained;
-  Reduced reduced = Reduction(at, trained, let_go, whole, solve, uncertainty, control).all();
-  result.unresolved = reduced.unresolved;
-  result.beyond = reduced.beyond;
-  if (reduced.beyond != 0 && reduced.beyond == reduced.numbers) {
+  Reduced rows =
+      reduced({at, trained, let_go, whole, solve, uncertainty, control}, let_go.size(), count, solve, control);
+  result.unresolved = rows.unresolved;
+  result.beyond = rows.beyond;
+  if (rows.beyond != 0 && rows.beyond == rows.numbers) {
     refuse_uncertainty(ErrorKind::invalid_argument, "data", "no number within the threshold of Huber's loss",
                        "a fit that describes some of them", "train on, or give larger sigma or a larger threshold");
   }
-  LeastSquares of = least_squares(std::move(reduced), let_go.size(), options, control, result);
+  LeastSquares of = least_squares(std::move(rows), let_go.size(), options, control, result);
   of.stated = uncertainty.error_size == ErrorSize::as_stated;
   if (uncertainty.huber_threshold) of.threshold = *uncertainty.huber_threshold;
   result.numbers = of.numbers;
