@@ -166,7 +166,8 @@ class FitLoss {
 
   std::size_t weights() const;
   // The weights and, where some phase has free states, after them what these differ from the data, in units of the
-  // component's standard deviation: [trajectory][point][component], zeros to begin with. All below take them all.
+  // component's standard deviation, or of a hundred of its measurements' where these are stated and that is less:
+  // [trajectory][point][component], zeros to begin with. All below take them all.
   std::size_t parameters() const;
   // Failed trajectories, or segments of them, count neither in the loss, which is the mean over the others, nor in its
   // derivative. Where they are to stop the run, and where none is left: throws Error naming the first. Where a given

@@ -66,6 +66,7 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
   // for it beside a state's own.
   const bool narrow = options.solve.precision == Precision::f32;
   parts_->weighed_unit = narrow ? std::clamp(options.loss_unit, 0x1p-96, 0x1p96) : options.loss_unit;
+  const std::vector<double> stated_weights = options.component_weights;
   if (parts_->weighed_unit != 1) {
     if (options.component_weights.empty()) options.component_weights.assign(parts_->rhs->components(), 1.0);
     for (double& weight : options.component_weights) weight /= parts_->weighed_unit;
@@ -88,8 +89,9 @@ FitLoss<T>::FitLoss(Rhs rhs, TrajectoryData data, FitOptions options) {
     if (!parts_->thresholds.empty()) begun.states = detail::without_glitches(begun, n, parts_->thresholds);
     parts_->filled = detail::without_gaps(begun, n);
     for (const detail::Moments& of_component : detail::moments(begun, n)) {
-      parts_->units.push_back(of_component.size());
+      parts_->spreads.push_back(of_component.size());
     }
+    parts_->units = detail::units_of_starts(parts_->data, stated_weights, parts_->spreads);
     parts_->by_states.resize(begun.states.size());
   }
 }

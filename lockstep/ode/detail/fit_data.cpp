@@ -210,6 +210,23 @@ std::vector<Moments> moments(const TrajectoryData& data, std::size_t components)
   return result;
 }
 
+std::vector<double> units_of_starts(const TrajectoryData& data, std::span<const double> component_weights,
+                                    std::vector<double> spreads) {
+  constexpr double kDeviations = 100;
+  if (data.sigma.empty() && component_weights.empty()) return spreads;
+  const std::size_t n = spreads.size();
+  std::vector<double> sums(n), counts(n);
+  for (std::size_t at = 0; at < data.states.size(); ++at) {
+    if (std::isnan(data.states[at])) continue;
+    sums[at % n] += measurement_weight(data, component_weights, at, at % n);
+    ++counts[at % n];
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    if (sums[c] > 0) spreads[c] = std::min(spreads[c], kDeviations * std::sqrt(counts[c] / sums[c]));
+  }
+  return spreads;
+}
+
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components) {
   const DataRows rows(data, components);
   const std::vector<Moments> over_all = moments(data, components);

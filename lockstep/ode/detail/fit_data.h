@@ -57,6 +57,14 @@ void require_resets(const StateFunction& rhs, const FitOptions& options);
 // Mean and spread of each component over what was measured.
 std::vector<Moments> moments(const TrajectoryData& data, std::size_t components);
 
+// What free starts are moved in, [component]: `spreads`, but a hundred of the measurements' standard deviations where
+// that is less. These are the root of 1 over the mean of 1 / sigma^2, or with weights of components alone
+// 1 / sqrt(weight). A loss by squares of errors is curved along a start by (unit / deviation)^2: a start that is
+// measured to a ten-millionth of the spread would be, in units of this, 1e14 times as steep as a parameter of little
+// effect, and no quasi-Newton method sees that beside it.
+std::vector<double> units_of_starts(const TrajectoryData& data, std::span<const double> component_weights,
+                                    std::vector<double> spreads);
+
 // The states; where some are missing on the line through those measured before and after, as the first or the last one
 // measured before and behind these, and at the component's mean over all data where the trajectory has none.
 std::vector<double> without_gaps(const TrajectoryData& data, std::size_t components);

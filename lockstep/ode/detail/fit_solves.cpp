@@ -161,7 +161,7 @@ double FitLoss<T>::Parts::loss_of_starts(const TrajectoryData& of, const FitPhas
 template <class T>
 detail::Shooting& FitLoss<T>::Parts::shooting_of(std::size_t phase) {
   std::optional<detail::Shooting>& solver = shooting[phase];
-  if (!solver) solver.emplace(rhs, data, filled, units, options, options.phases[phase], thresholds);
+  if (!solver) solver.emplace(rhs, data, filled, spreads, options, options.phases[phase], thresholds);
   return *solver;
 }
 

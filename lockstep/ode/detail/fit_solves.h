@@ -30,7 +30,8 @@ struct FitLoss<T>::Parts {
   std::vector<double> weights;
   std::vector<double> thresholds;  // [component], of errors of all data; empty: the sum of squares
   std::vector<double> filled;     // [trajectory][point][component], where there are free states: data without gaps
-  std::vector<double> units;      // [component], of free states; empty where no phase has any
+  std::vector<double> spreads;    // [component], of the data; empty where no phase has free states
+  std::vector<double> units;      // likewise, of free states
   std::vector<double> by_states;  // [trajectory][point][component]
   std::optional<detail::StartSolver> starts, validation_starts;  // where some are given
   // Of the last evaluation: [trajectory of all or of the mini-batch][component].
