@@ -152,6 +152,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
   training.measure_in(task.loss_unit());
   task.follow(training);
   if (auto validation = task.validation()) training.validate_with(std::move(validation), task.validate_every());
+  training.finish_by([&task](const train::Place& place, std::span<const T> p) { return task.squares(place, p); });
   training.count_left_out([&task] { return task.left_out(); });
   const auto loss = [&](const train::Place& place, std::span<const T> parameters, std::span<T> gradient) {
     return task.loss(place, parameters, gradient);

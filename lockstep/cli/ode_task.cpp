@@ -94,6 +94,9 @@ class OdeTask : public TrainingTask<T> {
     return [this](const train::Place&, std::span<const T> p) { return loss_.loss(p); };
   }
   std::int64_t validate_every() const override { return std::max<std::int64_t>(epoch_, has_validation() ? 10 : 1); }
+  std::optional<train::SquaresModel> squares(const train::Place& place, std::span<const T> parameters) override {
+    return loss_.squares(place, parameters);
+  }
   std::int64_t left_out() const override { return static_cast<std::int64_t>(loss_.left_out()); }
   double final_loss(std::span<const T> parameters) override {
     const double loss = loss_.loss(parameters);

@@ -116,6 +116,7 @@ class Run {
     training_.measure_in(task.loss_unit());
     task.follow(training_);
     if (auto validation = task.validation()) training_.validate_with(std::move(validation), task.validate_every());
+    training_.finish_by([&task](const train::Place& place, std::span<const T> p) { return task.squares(place, p); });
     training_.count_left_out([&task] { return task.left_out(); });
     while (training_.total_iterations() / stride_ > kMostCurvePoints) stride_ *= 2;
     if (flags.resume) resume();

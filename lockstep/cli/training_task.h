@@ -73,6 +73,8 @@ class TrainingTask {
   // What is watched instead of the loss, and how often; none where the loss itself tells which parameters are best.
   virtual typename train::Training<T>::Validation validation() { return {}; }
   virtual std::int64_t validate_every() const { return 1; }
+  // For train::Training::finish_by().
+  virtual std::optional<train::SquaresModel> squares(const train::Place&, std::span<const T>) { return std::nullopt; }
   // How much of its data the last loss of any kind went without: trajectories that diverged.
   virtual std::int64_t left_out() const { return 0; }
   // Over all that was trained on, for the last line of the report.

@@ -152,6 +152,7 @@ FitResult fit_as(const Rhs& rhs, const TrajectoryData& data, FitOptions options,
   } else if (const std::int64_t epoch = options.iterations_per_epoch(data.trajectories); epoch > 1) {
     training.validate_with([&](const train::Place&, std::span<const T> w) { return loss.loss(w); }, epoch);
   }
+  training.finish_by([&](const train::Place& place, std::span<const T> w) { return loss.squares(place, w); });
   training.count_left_out([&loss] { return static_cast<std::int64_t>(loss.left_out()); });
   FitResult result;
   loss.stop_when(control.cancel);

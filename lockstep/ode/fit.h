@@ -174,6 +174,10 @@ class FitLoss {
   // start is not finite: throws StartsNotFinite. With L-BFGS, after its phase's first loss, the loss is infinite
   // instead of both, which shortens the line search's step.
   double operator()(const train::Place& place, std::span<const T> parameters, std::span<T> gradient);
+  // For train::Training::finish_by(): the loss of a phase of whole trajectories by L-BFGS as a sum of squares, where
+  // parameters alone are trained, with their starts or without; of few unknowns and by squares whatever their size.
+  // Nothing elsewhere, and where some trajectory cannot be solved, or not with derivatives.
+  std::optional<train::SquaresModel> squares(const train::Place& place, std::span<const T> parameters);
   // Of whole trajectories, from the data's first points or, where the last phase frees them, the free states there, or
   // as given, these themselves not counted; infinite when one fails that is not to be left out, or all do, or a given
   // start is not finite.

@@ -17,7 +17,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr const char* kFormatAttribute = "lockstep_training";
-constexpr std::int64_t kFormat = 3;
+constexpr std::int64_t kFormat = 4;
 
 [[noreturn]] void refuse_checkpoint(const std::string& field, const std::string& found, const std::string& expected,
                                     const std::string& remedy) {
@@ -58,6 +58,7 @@ void visit_counts(State& state, Visitor&& visit) {
   visit("best_left_out", state.best_left_out);
   visit("earlier_best_left_out", state.earlier_best_left_out);
   visit("left_out", state.left_out);
+  visit("by_squares", state.by_squares);
 }
 
 // Guards against damage: HDF5 has no checksum of its own here.

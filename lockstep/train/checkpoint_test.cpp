@@ -50,6 +50,7 @@ void expect_same_bits_after_every_stop(const std::filesystem::path& path, const 
   while (!whole.finished()) {
     states.push_back(whole.state());
     states.back().left_out = 3;  // of a kind that the bowl does not know: stored as the rest is
+    states.back().by_squares = 2;  // likewise
     const IterationReport report = whole.iterate(bowl<T>);
     curve.push_back({report.place.total, report.loss, report.watched, report.gradient_norm, report.learning_rate,
                      static_cast<std::int64_t>(report.place.phase)});
@@ -61,6 +62,7 @@ void expect_same_bits_after_every_stop(const std::filesystem::path& path, const 
     EXPECT_EQ(read.curve.back().loss, curve.back().loss);
     EXPECT_EQ(read.curve.back().phase, curve.back().phase);
     EXPECT_EQ(read.state.left_out, 3);
+    EXPECT_EQ(read.state.by_squares, 2);
     EXPECT_EQ(read.state.best_left_out, state.best_left_out);
     Training<T> rest(phases(), std::vector<T>(5));
     rest.restore(read.state);

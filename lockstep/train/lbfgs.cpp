@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/train/detail/lower.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
 
@@ -144,15 +144,6 @@ double first_step(double gradient_norm) {
   return std::clamp(gradient_norm, kShortest, 1.0) / gradient_norm;
 }
 
-// A float32 objective adds numbers that are each rounded by up to 2^-24 of their size. What falls by a smaller share of
-// the whole follows those roundings, for hundreds of iterations along steps that few parameters see. Of float64 any
-// loss below counts.
-template <class T>
-bool is_lower(double loss, double start) {
-  constexpr double kRounding = std::is_same_v<T, float> ? 0x1p-24 : 0;
-  return loss < start - kRounding * std::fabs(start);
-}
-
 // By the pairs' quadratic model a whole step lowers the loss by half the slope: here by less than it rounds. With as
 // many pairs as there are parameters that matter the model has seen all directions, and what is found further on are
 // roundings of the loss; with fewer a flat direction may be unseen.
@@ -244,7 +235,7 @@ LbfgsReport Lbfgs<T>::step(std::span<T> parameters, const Objective<T>& objectiv
         const double first = along_gradient ? first_step(report.gradient_norm) : 1;
         Point<T> best = line.search(first);
         report.evaluations += line.evaluations();
-        if (best.alpha > 0 && is_lower<T>(best.loss, start.loss)) {
+        if (best.alpha > 0 && detail::is_lower<T>(best.loss, start.loss)) {
           remember(state_, start, best, options_.history);
           report.status = LbfgsStatus::advanced;
           report.step = best.alpha;

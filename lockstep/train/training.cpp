@@ -1,17 +1,25 @@
 #include "lockstep/train/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "lockstep/core/standard_arithmetic.h"
 #include "lockstep/core/text.h"
+#include "lockstep/train/detail/lower.h"
 #include "lockstep/train/detail/positive.h"
 #include "lockstep/train/sums.h"
 
 namespace lockstep::train {
+namespace {
+
+constexpr std::int64_t kLookEvery = 50;  // iterations: a look costs a few
+
+}  // namespace
 
 void Phase::validate() const {
   if (iterations < 1) detail::refuse("phase.iterations", std::to_string(iterations), "at least 1");
@@ -66,6 +74,7 @@ void Training<T>::begin_phase() {
   state_.best_at = state_.place.total;
   state_.best_left_out = std::numeric_limits<std::int64_t>::max();
   state_.left_out = 0;
+  state_.by_squares = 0;
   const Phase& phase = phases_[state_.place.phase];
   if (const auto* options = std::get_if<LbfgsOptions>(&phase.rule)) {
     lbfgs_.emplace(*options);
@@ -90,8 +99,76 @@ template <class T>
 IterationReport Training<T>::iterate(const Loss& loss) {
   const StandardArithmetic arithmetic;
   if (!lbfgs_) return descend(loss);
+  const std::int64_t iteration = state_.place.iteration;
+  const bool looks = state_.by_squares > 0 || (iteration > 0 && iteration % kLookEvery == 0);
+  if (looks && may_finish()) {
+    const bool is_late = phases_[state_.place.phase].iterations - iteration <= kLookEvery;
+    IterationReport report;
+    report.place = state_.place;
+    const Finish found = finish(loss, state_.by_squares > 0 || is_late, report);
+    if (found == Finish::stepped || (found == Finish::near && state_.by_squares > 0)) {
+      const bool fresh = watch(report.loss, state_.parameters, report);
+      end_iteration(report, fresh, found == Finish::near);
+      return report;
+    }
+    state_.by_squares = 0;
+  }
   if (!validation_) return quasi_newton(loss);
   return undone_if_it_throws([&] { return quasi_newton(loss); });
+}
+
+template <class T>
+bool Training<T>::may_finish() const {
+  return squares_ && !validation_ && state_.place.phase + 1 == phases_.size() && state_.left_out == 0 &&
+         !lbfgs_->state().gradient.empty();
+}
+
+// With s^2 = (1 - fall) loss / freedom the step's length in standard errors is the root of fall loss / s^2: by the
+// quadratic model the loss rises by s^2 where all unknowns together are a standard error from its least.
+template <class T>
+typename Training<T>::Finish Training<T>::finish(const Loss& loss, bool takes_any, IterationReport& report) {
+  constexpr double kFar = 0.1, kNear = 0.01;             // standard errors
+  constexpr double kAsForetold = 0.75, kMuchOfIt = 0.1;  // of the fall that the model has
+  constexpr std::array kDampings{0.0, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 100.0};
+  const double start = lbfgs_->state().loss;
+  report.loss = unit_ * start;
+  report.gradient_norm = unit_ * norm(std::span<const T>(lbfgs_->state().gradient));
+  const std::optional<SquaresModel> model = squares_(state_.place, state_.parameters);
+  if (!model) return Finish::none;
+  SquaresStep step = model->step(0);
+  const double left = std::max(1 - step.fall, std::numeric_limits<double>::epsilon());
+  const double distance = std::sqrt(step.fall * model->freedom / left);
+  if (!(distance > (state_.by_squares > 0 ? kNear : kFar))) return Finish::near;
+  // What a hundredth of a standard error is worth. A parameter that the data would have beyond its bound comes nearer
+  // to it for ever, by steps that are worth less.
+  const double worthwhile = kNear * kNear * left * start / model->freedom;
+  double best = start;
+  std::vector<T> parameters, gradient, trial(state_.parameters.size());
+  for (const double damping : kDampings) {
+    if (damping > 0) step = model->step(damping);
+    for (std::size_t i = 0; i < trial.size(); ++i) {
+      trial[i] = static_cast<T>(static_cast<double>(state_.parameters[i]) + step.step[i]);
+    }
+    const double value = loss(state_.place, trial, gradient_) / unit_;
+    const bool is_good = left_out_() == 0 && std::isfinite(value) &&
+                         std::isfinite(norm(std::span<const T>(gradient_))) && detail::is_lower<T>(value, start) &&
+                         start - value > worthwhile;
+    const double share = (start - value) / (step.fall * start);
+    if (!takes_any && !(is_good && share > kAsForetold)) return Finish::none;
+    if (!is_good || !(value < best)) continue;
+    best = value;
+    parameters = trial;
+    gradient = gradient_;
+    if (share > kMuchOfIt) break;
+  }
+  if (parameters.empty()) return Finish::none;
+  state_.parameters = std::move(parameters);
+  report.loss = unit_ * best;
+  report.gradient_norm = unit_ * norm(std::span<const T>(gradient));
+  report.learning_rate = 1;
+  lbfgs_->restore({.pairs = {}, .loss = best, .gradient = std::move(gradient)});
+  ++state_.by_squares;
+  return Finish::stepped;
 }
 
 // What is to be validated may throw after a step was made.
@@ -216,9 +293,11 @@ IterationReport Training<T>::quasi_newton(const Loss& loss) {
   report.loss = unit_ * step.loss;
   report.gradient_norm = unit_ * step.gradient_norm;
   report.learning_rate = step.step;
-  report.stalled = step.status == LbfgsStatus::stalled;
+  const bool is_over =
+      step.status != LbfgsStatus::advanced && !(may_finish() && finish(loss, true, report) == Finish::stepped);
+  report.stalled = is_over && step.status == LbfgsStatus::stalled;
   const bool fresh = watch(report.loss, state_.parameters, report);
-  end_iteration(report, fresh, step.status != LbfgsStatus::advanced);
+  end_iteration(report, fresh, is_over);
   return report;
 }
 

@@ -16,6 +16,7 @@
 #include "lockstep/train/descent.h"
 #include "lockstep/train/lbfgs.h"
 #include "lockstep/train/learning_rate.h"
+#include "lockstep/train/squares.h"
 
 namespace lockstep::train {
 
@@ -62,6 +63,8 @@ struct TrainingState {
   PlateauState plateau;
   LbfgsState<T> lbfgs;
   std::vector<T> best;  // parameters of the lowest watched loss of this phase
+  // Steps by the model of squares in a row, by which the phase is being finished; 0: by its own rule.
+  std::int64_t by_squares = 0;
   double best_loss = std::numeric_limits<double>::infinity();
   std::int64_t best_at = 0;                                  // iterations over all phases before it
   std::int64_t best_left_out = 0, left_out = 0;              // with the best parameters; with L-BFGS' current ones
@@ -106,6 +109,15 @@ class Training {
   // `validation` is asked every `every` iterations from a phase's first on, and once more where a phase ends; in
   // between its last value stands, which neither patience nor the plateau schedule takes for another one.
   void validate_with(Validation validation, std::int64_t every = 1);
+  // Finishes the last phase by the loss as a sum of squares, where that is an L-BFGS phase without validation:
+  // `squares` of parameters that left nothing out, or nothing where there is no such model. It is asked every 50
+  // iterations, and takes over where the loss falls by its Gauss-Newton step as it foretells; where no step of L-BFGS
+  // lowers the loss, and in the last 50 iterations that a phase may make, by the first damped step that lowers it, by
+  // more than a hundredth of a standard error is worth. It does so where the step leads more than a tenth of one (of
+  // all unknowns together, of errors that are as large as what it leaves of the residuals), and ends the phase within a
+  // hundredth.
+  using Squares = std::function<std::optional<SquaresModel>(const Place& place, std::span<const T> parameters)>;
+  void finish_by(Squares squares) { squares_ = std::move(squares); }
   // How much of its data the last call of loss or validation went without: trajectories that diverged. Fewer of them
   // are better than a lower loss; L-BFGS takes no step that leaves out more, and begins anew where one of its trials
   // leaves out fewer.
@@ -130,6 +142,10 @@ class Training {
   bool earlier_was_better() const;
   IterationReport descend(const Loss& loss);
   IterationReport quasi_newton(const Loss& loss);
+  // Whether there was no step to be taken, it was taken, or it would lead no farther than errors are large.
+  enum class Finish { none, stepped, near };
+  Finish finish(const Loss& loss, bool takes_any, IterationReport& report);
+  bool may_finish() const;
   template <class Part>
   IterationReport undone_if_it_throws(const Part& part);
   // Notes the watched loss at `parameters`; true when it was looked at anew.
@@ -152,6 +168,7 @@ class Training {
   std::optional<Lbfgs<T>> lbfgs_;
   Validation validation_;
   std::int64_t validate_every_ = 1;
+  Squares squares_;
   std::function<std::int64_t()> left_out_ = [] { return std::int64_t{0}; };
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -412,6 +413,115 @@ TEST(Training, a_first_loss_that_is_not_finite_is_no_matter_of_the_rate) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("no step has been taken yet"));
   }
+}
+
+// A sum of squares whose residuals differ in size by ten to the number of unknowns less one.
+struct Ravine {
+  static constexpr std::size_t kCount = 7;
+  static double weight(std::size_t i) { return std::pow(10.0, static_cast<double>(i)); }
+  // Linear but for a bend along the first unknown: the model is wrong far away.
+  static double residual(std::span<const double> x, std::size_t i) {
+    const double next = i + 1 < kCount ? x[i + 1] : 1;
+    return weight(i) * (x[i] - next) + (i == 0 ? 0.1 * (x[0] - 1) * (x[0] - 1) : 0);
+  }
+  static double loss(const Place&, std::span<const double> x, std::span<double> g) {
+    double sum = 1;  // that no unknown moves
+    std::fill(g.begin(), g.end(), 0.0);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const double r = residual(x, i);
+      sum += r * r;
+      g[i] += 2 * r * weight(i) + (i == 0 ? 0.4 * r * (x[0] - 1) : 0);
+      if (i + 1 < kCount) g[i + 1] -= 2 * r * weight(i);
+    }
+    return sum;
+  }
+  // All residuals but the constant one are made zero, from the last on.
+  static SquaresModel squares(std::span<const double> x) {
+    double met = 0;
+    std::vector<double> step(kCount);
+    for (std::size_t i = kCount; i-- > 0;) {
+      const double r = residual(x, i), slope = weight(i) + (i == 0 ? 0.2 * (x[0] - 1) : 0);
+      met += r * r;
+      step[i] = ((i + 1 < kCount ? weight(i) * step[i + 1] : 0) - r) / slope;
+    }
+    return {.freedom = 100, .step = [step, fall = met / (met + 1)](double damping) {
+              SquaresStep result{step, fall / (1 + damping)};
+              for (double& each : result.step) each /= 1 + damping;
+              return result;
+            }};
+  }
+};
+
+std::vector<Phase> one_pair(std::int64_t iterations) {
+  return {{.name = "first", .iterations = 60, .rule = LbfgsOptions{.history = 1}},
+          {.name = "last", .iterations = iterations, .rule = LbfgsOptions{.history = 1}}};
+}
+std::vector<double> far_away() { return std::vector<double>(Ravine::kCount, 3); }
+
+TEST(Training, the_last_phase_of_lbfgs_is_finished_by_squares) {
+  Training<double> plain(one_pair(1000), far_away()), finished(one_pair(1000), far_away());
+  std::vector<std::size_t> asked;
+  finished.finish_by([&](const Place& place, std::span<const double> x) {
+    asked.push_back(place.phase);
+    return std::optional(Ravine::squares(x));
+  });
+  while (!plain.finished()) plain.iterate(Ravine::loss);
+  double last = HUGE_VAL;
+  while (!finished.finished()) {
+    const double loss = finished.iterate(Ravine::loss).loss;
+    EXPECT_LE(loss, last);
+    last = loss;
+  }
+  EXPECT_GT(plain.best_loss(), 1.01);
+  EXPECT_LT(finished.best_loss(), 1 + 1e-6);  // a hundredth of a standard error, squared, of 100 degrees of freedom
+  EXPECT_LE(finished.place().total, 60 + 50 + 10);
+  EXPECT_THAT(asked, testing::Each(1u));
+  EXPECT_GE(asked.size(), 2u);
+}
+
+// It foretells that half of the loss will fall and leads away.
+TEST(Training, steps_by_squares_that_do_not_lower_the_loss_change_nothing) {
+  Training<double> plain(one_pair(160), far_away()), misled(one_pair(160), far_away());
+  int asked = 0;
+  misled.finish_by([&](const Place&, std::span<const double> x) {
+    ++asked;
+    SquaresModel model{.freedom = 100};
+    model.step = [size = x.size()](double) { return SquaresStep{std::vector<double>(size, 1e3), 0.5}; };
+    return std::optional(model);
+  });
+  while (!plain.finished()) plain.iterate(Ravine::loss);
+  while (!misled.finished()) misled.iterate(Ravine::loss);
+  EXPECT_GE(asked, 2);
+  EXPECT_EQ(misled.state().best, plain.state().best);
+  EXPECT_EQ(misled.place().total, plain.place().total);
+}
+
+// As of a parameter that the data would have beyond its bound: all that the model foretells lies behind.
+TEST(Training, steps_by_squares_that_win_next_to_nothing_are_not_taken) {
+  Training<double> training({{.iterations = 200, .rule = LbfgsOptions{}}}, {0.0});
+  training.finish_by([](const Place&, std::span<const double>) {
+    return std::optional(SquaresModel{100, [](double) { return SquaresStep{{1.0}, 0.5}; }});
+  });
+  while (!training.finished()) {
+    training.iterate([](const Place&, std::span<const double> x, std::span<double> g) {
+      g[0] = -1e-9 * std::exp(-x[0]);
+      return 1 - g[0];
+    });
+    ASSERT_EQ(training.state().by_squares, 0);
+  }
+}
+
+TEST(Training, a_loss_near_its_least_is_not_finished_by_squares) {
+  std::vector<double> near(Ravine::kCount, 1);
+  near[0] += 0.009;  // 0.09 standard errors, as the loss rises by 0.0001 of what would be 0.01
+  Training<double> training({{.iterations = 100, .rule = LbfgsOptions{.history = 1}}}, near);
+  std::int64_t most = 0;
+  training.finish_by([&](const Place&, std::span<const double> x) { return std::optional(Ravine::squares(x)); });
+  while (!training.finished()) {
+    training.iterate(Ravine::loss);
+    most = std::max(most, training.state().by_squares);
+  }
+  EXPECT_EQ(most, 0);
 }
 
 TEST(LossUnit, is_exact_and_1_around_1) {

@@ -11,11 +11,6 @@ namespace {
 
 const WithTrained* trained_in(const Rhs& function) { return dynamic_cast<const WithTrained*>(function.get()); }
 
-Rhs untrained(const Rhs& function) {
-  const WithTrained* const with = trained_in(function);
-  return with == nullptr ? function : with->untrained();
-}
-
 double value_at(const TrainedParameter& of, double x, Precision precision) {
   return precision == Precision::f32 ? static_cast<double>(of.value(static_cast<float>(x))) : of.value(x);
 }
@@ -24,6 +19,11 @@ double slope_at(const TrainedParameter& of, double x, Precision precision) {
 }
 
 }  // namespace
+
+Rhs untrained(const Rhs& function) {
+  const WithTrained* const with = trained_in(function);
+  return with == nullptr ? function : with->untrained();
+}
 
 std::vector<double> with_values(std::span<const double> given, std::size_t parameters,
                                 std::span<const TrainedParameter> trained, std::span<const double> values) {

@@ -22,6 +22,9 @@ class WithTrained {
   virtual const std::vector<TrainedParameter>& trained() const = 0;
 };
 
+// The function that train_parameters() was given, or this one where it is none of its.
+Rhs untrained(const Rhs& function);
+
 // [row][parameter], of `given` [row][parameter that is not trained] and the values of those that are: one row where
 // none is given.
 std::vector<double> with_values(std::span<const double> given, std::size_t parameters,
