@@ -101,8 +101,23 @@ std::string text_of(const TrajectoryData& data, const StartsSection& starts) {
          (validation > 0 ? ", " + count_text(validation) + " more for validation" : std::string());
 }
 
-bool hides_component(const TrajectoryTable& table) {
-  return !std::ranges::all_of(measured_components(table), std::identity());
+bool hides_component(const TrajectoryTable& table, const std::vector<bool>& still) {
+  constexpr std::size_t kIntervals = 20;
+  const std::vector<bool> measured = measured_components(table);
+  if (!std::ranges::all_of(measured, std::identity())) return true;
+  const std::size_t n = table.component_names.size();
+  std::vector<std::size_t> behind(n);  // how many numbers of each
+  std::size_t intervals = 0;
+  for (std::size_t i = 0, row = 0; i < table.trajectories(); row += table.lengths[i++]) {
+    for (std::size_t point = 1; point < table.lengths[i]; ++point, ++intervals) {
+      for (std::size_t c = 0; c < n; ++c) behind[c] += std::isnan(table.states[(row + point) * n + c]) ? 0 : 1;
+    }
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    const bool moves = still.empty() || !still[c];
+    if (moves && behind[c] * kIntervals < intervals) return true;
+  }
+  return false;
 }
 
 std::vector<double> component_weights(const DataSection& section, const TrajectoryData& data) {

@@ -22,8 +22,11 @@ ode::Problem spans_of(const TrajectoryTable& table, ode::Rhs rhs);
 // How many there are, of how many points, for people. First points whose numbers `starts` gives are none that miss.
 std::string text_of(const TrajectoryData& data, const StartsSection& starts);
 
-// Whether a component was measured nowhere.
-bool hides_component(const TrajectoryTable& table);
+// Whether segments would have nowhere to begin: whether of some component nothing was measured, or where it moves less
+// behind the first points than one number for each of the longest segments that are usual, of 20 intervals. In between
+// a segment would begin on a line to the next measurement, or at the last one, which says nothing of what swings.
+// `still` [component], or none: which stand still, and are at any time what they were once.
+bool hides_component(const TrajectoryTable& table, const std::vector<bool>& still = {});
 
 // 1 / sigma^2 of each component; nothing where the file has no sigma, or one of each measurement.
 std::vector<double> component_weights(const DataSection& section, const TrajectoryData& data);

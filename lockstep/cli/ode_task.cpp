@@ -370,6 +370,14 @@ class OdeTask : public TrainingTask<T> {
   }
   bool has_validation() const { return !data_.validation.times.empty(); }
 
+  // Whose equation is the number 0: what is known beforehand, say, carried along as a state.
+  std::vector<bool> still_components() const {
+    std::vector<bool> still(data_.training.component_names.size());
+    if (!file_.ode->equations) return still;
+    const std::vector<nn::Equation>& equations = file_.ode->equations->system.equations;
+    for (std::size_t c = 0; c < std::min(still.size(), equations.size()); ++c) still[c] = equations[c].text == "0";
+    return still;
+  }
   bool reads_time() const {
     const auto& system = file_.ode->system;
     return file_.ode->with_time || (equations_ && equations_->reads_time) ||
@@ -396,7 +404,8 @@ class OdeTask : public TrainingTask<T> {
       phases = file.noisy ? ode::noisy_phases(longest(), file.target)
                           : ode::recommended_phases(longest(), file.target, gaps || huber_threshold());
       // Segments would begin with whatever value of what nothing was measured of. Rates alone are found without them.
-      if (file.nets.empty() && hides_component(data_.training)) phases.erase(phases.begin(), phases.end() - 1);
+      if (file.nets.empty() && hides_component(data_.training, still_components()))
+        phases.erase(phases.begin(), phases.end() - 1);
     }
     for (const TrainingPhase& phase : file.phases) {
       phases.push_back({.training = phase.phase,

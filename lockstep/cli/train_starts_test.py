@@ -160,6 +160,40 @@ starts = { S = 0.99, I = 0.01, R = 0 }
         for name, value in (("b", 0.5), ("g", 0.2)):
             self.assertAlmostEqual(float(out.split(f"\n{name} = ")[1].split()[0]), value, delta=1e-4)
 
+    def swing(self, measured, still=""):
+        """Three swings of 61 points, their speeds where `measured` says so."""
+        rows = ["run,t,x,v,c"]
+        for run in range(3):
+            for point in range(61):
+                t, speed = 0.5 * point, 1 + 0.1 * run
+                rows.append(f"{run},{t},{speed * np.sin(t):.17g},{f'{speed * np.cos(t):.17g}' if measured(point) else ''},"
+                            f"{1 if still and point == 0 else ''}")
+        self.write("swing.csv", "\n".join(rows) + "\n")
+        self.write("train.toml", f"""[rhs.equations]
+x = "v"
+v = "-k * x"
+{'c = "0"' if still else ""}
+[rhs.parameters]
+k = {{ start = 0.99 }}
+[data]
+file = "swing.csv"
+trajectory = "run"
+time = "t"
+states = ["x", "v"{', "c"' if still else ""}]
+""" + TAIL.replace("recommended", "noisy"))
+        return self.succeed("train", "train.toml")
+
+    def test_segments_begin_where_states_were_measured_behind_the_first_points(self):
+        whole, cut = "\nphase 1 of 1 (whole trajectories): ", "\nphase 1 of 3 (segments of 5 intervals): "
+        for measured, still, phases in [(lambda point: point == 0, "", whole),
+                                        (lambda point: point in (0, 60), "", whole),  # a line between them
+                                        (lambda point: point % 20 == 0, "", cut),
+                                        (lambda point: True, "", cut),
+                                        (lambda point: True, "a state that stands still", cut)]:
+            out = self.swing(measured, still)
+            self.assertIn(phases, out)
+            self.assertAlmostEqual(float(out.split("\nk = ")[1].split()[0]), 1, delta=1e-5)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[2:])
