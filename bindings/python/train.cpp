@@ -181,6 +181,7 @@ Trained iterate(cli::TrainingTask<T>& task, const RunControl& control) {
     trained.fit = judged(task, best);
     if (auto found = unless_stopped([&] { return task.uncertainty(best); })) trained.uncertainty = std::move(*found);
     cli::presuppose_fit(trained.uncertainty, trained.fit.report);
+    cli::presuppose_minimum(trained.uncertainty, trained.fit.report);
   }
   const auto describe = [&](nn::Model& model) {
     model.metadata["training_data_digest"] = task.data_digest();

@@ -105,6 +105,14 @@ void append_misfit(const ParameterReport& report, std::vector<std::string>& line
   }
 }
 
+std::string unconverged_text(const ParameterReport& report, double distance) {
+  return std::string("the fit has not converged, and so has no errors or intervals: the least ") +
+         (report.huber_threshold ? "loss" : "sum of squares") + " of whole trajectories lies about " +
+         rounded_text(distance, 2) +
+         " standard errors away; end with a phase of whole trajectories by lbfgs, in float64, give it more iterations "
+         "or a larger history, or start nearer";
+}
+
 std::size_t places(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -174,11 +182,25 @@ void presuppose_fit(ParameterReport& report, const FitReport& fit) {
                    found.text() + "); start elsewhere, train for longer or change the model" + noisy_text(report);
 }
 
+void presuppose_minimum(ParameterReport& report, FitReport& fit) {
+  // Nets are seldom trained to the last. Beside them the least sum may lie a standard error off, but not beyond the
+  // interval.
+  const double most = report.found.nets == Nets::none ? 1 : 2;  // standard errors
+  const double distance = report.found.resolved_distance;
+  if (report.names.empty() || !report.refused.empty() || !(distance > most)) return;
+  report.found = {};
+  report.unexplained.clear();
+  report.unconverged = true;
+  report.refused = unconverged_text(report, distance);
+  fit.beyond_sigma.clear();
+}
+
 std::vector<std::string> note_lines(const ParameterReport& report, Notes which) {
   std::vector<std::string> lines;
   const auto tell = [&](std::string line) {  // what is amiss is said in any case
     if (which == Notes::all) lines.push_back(std::move(line));
   };
+  if (report.unconverged) lines.push_back(report.refused);
   for (const std::string& name : report.jumps) {
     lines.push_back(moved_jump_text("training", name));
   }
@@ -187,7 +209,7 @@ std::vector<std::string> note_lines(const ParameterReport& report, Notes which) 
         state_jump_text("the fit may be short of the best one, and errors and intervals too small or missing"));
   }
   if (!report.refused.empty()) {
-    tell("no standard errors: " + report.refused);
+    if (!report.unconverged) tell("no standard errors: " + report.refused);
     return lines;
   }
   const ode::ParameterUncertainty& found = report.found;

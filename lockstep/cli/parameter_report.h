@@ -22,6 +22,7 @@ struct ParameterReport {
   std::vector<std::string> units;   // likewise, each empty where it is not known; or none
   ode::ParameterUncertainty found;  // where `refused` is empty
   std::string refused;              // why there are no errors
+  bool unconverged = false;         // that is it: the fit ended far from the least sum of squares
   std::string unexplained;          // what of the data the fit does not explain; empty where it does
   std::vector<std::string> jumps;   // those that move a jump: derivatives do not see what that does
   bool jumps_at_states = false;     // the right-hand side does, which derivatives do not see either
@@ -40,6 +41,10 @@ void store(const ParameterReport& report, std::map<std::string, std::string>& me
 
 // Errors presuppose a fit: takes them away where it explains little of any data, and has them say so where of some.
 void presuppose_fit(ParameterReport& report, const FitReport& fit);
+// They presuppose that it ended at the least sum of squares: takes them away where that is more than a standard error
+// off, beside nets more than two, and from `fit` what it says of sigma, as neither the model nor sigma is to blame
+// then.
+void presuppose_minimum(ParameterReport& report, FitReport& fit);
 
 enum class Notes { all, harms };  // harms: what is amiss with the fit or the model, alone
 

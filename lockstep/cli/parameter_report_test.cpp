@@ -138,6 +138,45 @@ TEST(ParameterReport, says_so_where_nets_stay_as_trained_and_what_they_leave_whe
   EXPECT_EQ(note_lines(report, Notes::harms).size(), 1u);
 }
 
+TEST(ParameterReport, of_a_fit_that_has_not_converged_says_that_first_and_gives_no_errors) {
+  ParameterReport report = two();
+  report.stated_errors = true;  // which chi-square contradicts
+  report.found.distance = report.found.resolved_distance = 0.9;
+  FitReport fit{.rows = {}, .worst = {}, .beyond_sigma = {"x 12 sigma"}};
+  presuppose_minimum(report, fit);
+  EXPECT_EQ(table_lines(report).size(), table_lines(two()).size() + 2);  // on the misfit, and on the distance
+  EXPECT_EQ(fit.beyond_sigma.size(), 1u);
+  // To the tolerance of the solves that is nothing.
+  report.found.distance = 30;
+  presuppose_minimum(report, fit);
+  EXPECT_FALSE(report.unconverged);
+  report.found.resolved_distance = 30;
+  presuppose_minimum(report, fit);
+  const auto says = ElementsAre(
+      "the fit has not converged, and so has no errors or intervals: the least sum of squares of whole trajectories "
+      "lies about 30 standard errors away; end with a phase of whole trajectories by lbfgs, in float64, give it more "
+      "iterations or a larger history, or start nearer");
+  EXPECT_THAT(table_lines(report), says);
+  EXPECT_THAT(note_lines(report, Notes::harms), says);
+  EXPECT_THAT(fit.beyond_sigma, IsEmpty());
+  std::map<std::string, std::string> metadata;
+  store(report, metadata);
+  EXPECT_FALSE(metadata.contains(kParametersKey));
+  EXPECT_THAT(metadata[kParametersNotesKey], HasSubstr("not converged"));
+  report.jumps = {"a"};
+  EXPECT_THAT(note_lines(report)[0], HasSubstr("not converged"));
+  // Nets are seldom trained to the last.
+  ParameterReport beside = two();
+  beside.found.nets = ode::ParameterUncertainty::Nets::let_go;
+  beside.found.left_by_nets = {1, 1};
+  beside.found.resolved_distance = 1.9;
+  presuppose_minimum(beside, fit);
+  EXPECT_FALSE(beside.unconverged);
+  beside.found.resolved_distance = 2.1;
+  presuppose_minimum(beside, fit);
+  EXPECT_TRUE(beside.unconverged);
+}
+
 TEST(ParameterReport, without_a_fit_there_are_no_errors) {
   const auto fit = [](double x, double v) {
     return FitReport{.rows = {{"training", "x", "", {.rms = x, .spread = 1, .numbers = 9}, ""},

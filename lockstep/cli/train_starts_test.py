@@ -4,6 +4,7 @@ usage: train_starts_test.py LOCKSTEP [unittest arguments]
 Exit code 77 without h5py: skipped, not passed.
 """
 import pathlib
+import re
 import sys
 import unittest
 
@@ -159,6 +160,60 @@ starts = { S = 0.99, I = 0.01, R = 0 }
         self.assertIn("\nphase 1 of 1 (whole trajectories): ", out)
         for name, value in (("b", 0.5), ("g", 0.2)):
             self.assertAlmostEqual(float(out.split(f"\n{name} = ")[1].split()[0]), value, delta=1e-4)
+
+    def orbits(self, phase):
+        """Three circular orbits, measured to a ten-millionth; an optimiser that remembers one step gets nowhere."""
+        random, rows = np.random.default_rng(4), ["run,t,x,y,vx,vy"]
+        for run, radius in enumerate((1, 1.1, 1.2)):
+            for t in np.linspace(0, 25, 51):
+                turn, speed = t * radius**-1.5, radius**-0.5
+                exact = [radius * np.cos(turn), radius * np.sin(turn), -speed * np.sin(turn), speed * np.cos(turn)]
+                rows.append(f"{run},{float(t)!r}," + ",".join(f"{x + 1e-7 * random.normal():.17g}" for x in exact))
+        self.write("orbits.csv", "\n".join(rows) + "\n")
+        self.write("train.toml", """[rhs.definitions]
+r3 = "(x^2 + y^2)^1.5"
+[rhs.equations]
+x = "vx"
+y = "vy"
+vx = "-gm * x / r3"
+vy = "-gm * y / r3"
+[rhs.parameters]
+gm = { start = 1.000005, scale = 1e-6 }
+[data]
+file = "orbits.csv"
+trajectory = "run"
+time = "t"
+states = ["x", "y", "vx", "vy"]
+sigma = { x = 1e-7, y = 1e-7, vx = 1e-7, vy = 1e-7 }
+absolute_sigma = true
+[method]
+name = "vern9"
+precision = "f64"
+rtol = 1e-11
+atol = 1e-11
+[training]
+optimiser = "lbfgs"
+continuity = 1
+history = 1
+""" + phase + """
+[output]
+file = "fit"
+overwrite = true
+""")
+        return self.succeed("train", "train.toml")
+
+    def test_a_fit_ends_at_the_least_sum_of_squares_or_says_first_that_it_does_not(self):
+        out = self.orbits("iterations = 40")
+        lines = out.split("\ngm = ")[1].splitlines()
+        self.assertTrue(lines[1].startswith("the fit has not converged, and so has no errors or intervals: "), out)
+        for blames in ("+-", "sigma is too small", "the model does not describe"):
+            self.assertNotIn(blames, out)
+        out = self.orbits("iterations = 1000")
+        self.assertRegex(out, r"phase 1 of 1: 5\d iterations")  # from the 50th on by least squares
+        self.assertNotIn("converged", out)
+        self.assertNotIn("not at the least", out)
+        estimate, error = map(float, re.search(r"\ngm +(\S+) \+- (\S+)", out).groups())
+        self.assertLess(abs(estimate - 1), 4 * error, out)
 
     def swing(self, measured, still=""):
         """Three swings of 61 points, their speeds where `measured` says so."""

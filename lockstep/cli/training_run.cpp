@@ -294,6 +294,7 @@ class Run {
     attempt([this] { judgement_ = task_.judge(training_.best_parameters()); });
     attempt([this] { uncertainty_ = task_.uncertainty(training_.best_parameters()); });
     presuppose_fit(uncertainty_, judgement_.report);
+    presuppose_minimum(uncertainty_, judgement_.report);
   }
 
   void note_missing(const std::string& what, const Error& error) {

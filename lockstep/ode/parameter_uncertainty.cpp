@@ -202,9 +202,15 @@ detail::Linearised hold_at_bounds(std::span<const TrainedParameter> trained, con
   }
 }
 
-// How far the step to the least sum of squares would lead, those held that stand at a bound and would go beyond.
-double distance(std::span<const TrainedParameter> trained, const LeastSquares& of, double size,
-                const detail::Linearised& found, std::vector<std::size_t> free, const ParameterUncertainty& result) {
+struct Distance {
+  double all = 0, resolved = 0;
+};
+
+// How far the step to the least sum of squares would lead, those held that stand at a bound and would go beyond; and
+// how far of parameters that it changes by more than `smallest` of their value.
+Distance distance(std::span<const TrainedParameter> trained, const LeastSquares& of, double size,
+                  const detail::Linearised& found, std::vector<std::size_t> free, const ParameterUncertainty& result,
+                  double smallest) {
   std::vector<double> step = found.step, error = found.errors;
   for (std::size_t k = free.size(); k-- > 0;) {
     const auto bound = bound_ahead(trained[free[k]], result.values[free[k]], size * error[k], step[k]);
@@ -215,10 +221,13 @@ double distance(std::span<const TrainedParameter> trained, const LeastSquares& o
   if (free.size() != step.size()) {
     step = detail::linearise(of.rows, of.effects, free, result.values, of.smallest).step;
   }
-  double largest = 0;
+  Distance largest;
   for (std::size_t k = 0; k < free.size(); ++k) {
-    if (size * error[k] > 0 && std::isfinite(step[k]))
-      largest = std::max(largest, std::abs(step[k]) / (size * error[k]));
+    if (!(size * error[k] > 0) || !std::isfinite(step[k])) continue;
+    const double of_parameter = std::abs(step[k]) / (size * error[k]);
+    largest.all = std::max(largest.all, of_parameter);
+    if (std::abs(step[k]) > smallest * std::abs(result.values[free[k]]))
+      largest.resolved = std::max(largest.resolved, of_parameter);
   }
   return largest;
 }
@@ -322,7 +331,12 @@ ParameterUncertainty parameter_uncertainty(const Rhs& rhs, std::span<const Train
     std::vector<double>& all = result.undetermined.emplace_back(count);
     for (std::size_t i = 0; i < free.size(); ++i) all[free[i]] = change[i];
   }
-  result.distance = distance(trained, of, size, found, free, result);
+  constexpr double kFewRoundings = 0x1p-22;  // of float32, whose half unit in the last place is 2^-24
+  const bool narrow = options.precision == Precision::f32;
+  const double good_to = std::max(detail::smallest_effect(options), narrow ? kFewRoundings : 0);
+  const Distance away = distance(trained, of, size, found, free, result, good_to);
+  result.distance = away.all;
+  result.resolved_distance = away.resolved;
   const double t = of.student(found.rank);
   for (std::size_t k = 0; k < free.size(); ++k) {
     const std::size_t i = free[k];

@@ -66,6 +66,10 @@ struct ParameterUncertainty {
   // How far a Gauss-Newton step would lead: its largest part in standard errors. Well below 1 at an optimum; more says
   // that training ended before it, or had another loss.
   double distance = 0;
+  // The same of parameters that the step changes by more than solves are good to: by the relative tolerance of their
+  // value, 1e-10 with fixed steps, and a few roundings of float32 where that is the precision. Data without errors may
+  // well be met to less than that, and errors that these leave be smaller still.
+  double resolved_distance = 0;
   // Of the weights of nets, where `rhs` has any: whether they were unknowns, which UncertaintyOptions asks for. Errors
   // are wrong of parameters whose part a net can take over, if it stays as it was trained: these differ by what the net
   // makes up for. Nets stay as they are all the same that have more than 256 weights, or more than suits the numbers;

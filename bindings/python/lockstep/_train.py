@@ -35,7 +35,7 @@ class Training:
         Parameters of equations or of a built-in system that were trained.
     standard_errors : dict of float
         Of ``parameters``; NaN of those that the data do not determine, none where ``notes`` say why, as of a fit that
-        explains little of the data. See docs/training.md, "How well are they known".
+        explains little of the data or has not converged. See docs/training.md, "How well are they known".
     intervals : dict of (float, float)
         Their 95 % intervals.
     correlations : array [parameter, parameter]

@@ -27,6 +27,27 @@ def test_a_fit_that_explains_nothing_has_no_errors():
     assert not any("explains little" in line for line in [*found.notes, found.report])
 
 
+def orbit(iterations):
+    """A circle measured to a ten-millionth, of which an optimiser that remembers one step finds little."""
+    t = np.linspace(0, 25, 51)
+    u = np.stack([np.cos(t), np.sin(t), -np.sin(t), np.cos(t)], 1) + np.random.default_rng(4).normal(0, 1e-7, (51, 4))
+    return lockstep.train(t=t, u=u, equations={"x": "vx", "y": "vy", "vx": "-gm*x/r3", "vy": "-gm*y/r3"},
+                          definitions={"r3": "(x^2+y^2)^1.5"}, parameters={"gm": {"start": 1.000005, "scale": 1e-6}},
+                          sigma=np.full(u.shape, 1e-7), precision="f64", method="vern9", rtol=1e-11, atol=1e-11,
+                          optimiser="lbfgs", continuity=1, history=1, iterations=iterations)
+
+
+def test_a_fit_that_has_not_converged_has_no_errors_and_blames_nothing_else():
+    with pytest.warns(UserWarning, match="the fit has not converged"):
+        short = orbit(40)
+    assert short.standard_errors == {} and short.intervals == {}
+    assert len(short.notes) == 1 and short.notes[0].startswith("the fit has not converged")
+    assert "sigma" not in short.report.splitlines()[-1] and "+-" not in short.report
+    whole = orbit(1000)  # from the 50th iteration on by least squares
+    assert len(whole.history["loss"]) < 60 and not any("least" in note for note in whole.notes)
+    assert abs(whole.parameters["gm"] - 1) < 4 * whole.standard_errors["gm"]
+
+
 def test_a_net_that_explains_nothing_is_said_to():
     x = np.linspace(-1, 1, 50)
     training = lockstep.train(x=x, y=100 + x, hidden=[4], optimiser="adam", rate=1e-3, iterations=3)
