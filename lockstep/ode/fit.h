@@ -65,8 +65,8 @@ struct TrajectoryData {
 struct FitPhase {
   train::Phase training;
   // Multiple shooting: trajectories are cut into segments of this many intervals, each solved on its own from the
-  // data at its start, where nothing may be missing; the last one reaches back where the intervals do not divide. 0:
-  // one segment.
+  // data at its start, where nothing may be missing; the last one reaches back where the intervals do not divide, and
+  // counts only the points that no other has. 0: one segment.
   std::size_t segment = 0;
   // With a value, greater than 0: the states that segments start from are free, trained beside the weights from the
   // data on, and the squares of the gaps between a segment's end and the next one's start are added to the loss times

@@ -126,6 +126,40 @@ TEST(Fit, segments_of_a_net_that_is_right_have_no_loss) {
   EXPECT_GT(gradient[1], 0);
 }
 
+// 10 intervals in segments of 3, of a net that is du = -u: points 1 to 9 are solved from 0, 3 and 6, and point 10 from
+// 7, where the last segment begins so as to be as long as the others. Solves at a tolerance of 1e-12 err by less than
+// 1e-11, squares of errors near 0.5 by twice that, and their sum of ten by 1e-10.
+TEST(Fit, a_last_segment_that_reaches_back_counts_no_point_twice) {
+  Mlp mlp;
+  mlp.layers.push_back({1, 1, {-1}, {0}, {ActivationKind::identity}});
+  TrajectoryData data;
+  for (int i = 0; i <= 10; ++i) {
+    data.times.push_back(0.1 * i);
+    data.states.push_back(1 + 0.3 * (i % 3) + 0.1 * (i % 2));
+  }
+  const auto error = [&](std::size_t from, std::size_t to) {
+    return data.states[from] * std::exp(data.times[from] - data.times[to]) - data.states[to];
+  };
+  double points = std::pow(error(7, 10), 2);
+  for (std::size_t i = 1; i < 10; ++i) points += std::pow(error((i - 1) / 3 * 3, i), 2);
+  const double gaps = std::pow(error(0, 3), 2) + std::pow(error(3, 6), 2) + std::pow(error(6, 7), 2);
+  for (const double sigma : {1.0, 0.25}) {
+    if (sigma != 1) data.sigma.assign(11, sigma);
+    for (const double continuity : {0.0, 2.0}) {
+      FitOptions options;
+      options.solve.precision = Precision::f64;
+      options.solve.rtol = options.solve.atol = 1e-12;
+      options.phases = {{.training = adam(1), .segment = 3}};
+      if (continuity > 0) options.phases[0].continuity = continuity;
+      FitLoss<double> loss(net(mlp), data, options);
+      std::vector<double> parameters(loss.parameters()), gradient(loss.parameters());
+      parameters[0] = -1;
+      const double expected = (points + continuity * gaps) / (sigma * sigma);
+      EXPECT_NEAR(loss(train::Place{}, parameters, gradient), expected, 1e-10 / (sigma * sigma)) << continuity;
+    }
+  }
+}
+
 TEST(Fit, scaling_is_that_of_data_and_their_difference_quotients) {
   TrajectoryData data{.times = {0, 1, 2}, .states = {0, 10, 2, 10, 4, 10}};
   Mlp mlp;

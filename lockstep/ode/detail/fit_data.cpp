@@ -49,6 +49,10 @@ Task make_task(const Rhs& rhs, const TrajectoryData& data, const FitOptions& opt
     const double* after = data.states.data() + (rows.first(trajectory) + of.first(segment) + 1) * n;
     loss.targets.insert(loss.targets.end(), after, after + of.length * n);
     loss.targets.resize((i + 1) * width * n, std::numeric_limits<double>::quiet_NaN());
+    // What a last segment that reaches back has in common with the one before it counts there.
+    const std::size_t counted_before = of.first_new(segment) - of.first(segment) - 1;
+    std::fill_n(loss.targets.begin() + static_cast<std::ptrdiff_t>(i * width * n), counted_before * n,
+                std::numeric_limits<double>::quiet_NaN());
     if (data.sigma.empty()) continue;
     const std::size_t first = (rows.first(trajectory) + of.first(segment) + 1) * n;
     for (std::size_t at = first; at < first + of.length * n; ++at) {

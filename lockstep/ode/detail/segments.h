@@ -25,7 +25,8 @@ struct Segments {
   std::size_t length;  // intervals of a segment: the more points, the more
   std::size_t count;   // segments of a trajectory
 
-  // The point where a segment begins; the last one reaches back where the intervals do not divide.
+  // The point where a segment begins; the last one reaches back where the intervals do not divide, so that all take
+  // equally many steps of one size. What it has in common with the segment before it counts once, there.
   std::size_t first(std::size_t segment) const { return std::min(segment * length, used - 1 - length); }
   // The first point that no segment before it holds, its own start not counted.
   std::size_t first_new(std::size_t segment) const { return segment * length + 1; }
