@@ -180,7 +180,7 @@ Net derivative(Net& net, const std::string& kind) {
 // Arrays are float64, C-contiguous: _mlp() in lockstep/_model.py sees to it.
 using Numbers = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 
-Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
+Net mlp(const std::vector<Numbers>& weights, const std::vector<std::optional<Numbers>>& biases,
         const std::vector<std::string>& activations, const std::string& name, const std::string& weight_type) {
   Mlp net;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -188,7 +188,9 @@ Net mlp(const std::vector<Numbers>& weights, const std::vector<Numbers>& biases,
                                                                ErrorKind::invalid_argument);
     DenseLayer layer{.inputs = weights[i].shape(1), .outputs = weights[i].shape(0), .activation = activation};
     layer.weights.assign(weights[i].data(), weights[i].data() + weights[i].size());
-    layer.bias.assign(biases[i].data(), biases[i].data() + biases[i].size());
+    layer.has_bias = biases[i].has_value();
+    if (layer.has_bias) layer.bias.assign(biases[i]->data(), biases[i]->data() + biases[i]->size());
+    if (!layer.has_bias) layer.bias.resize(layer.outputs);
     net.layers.push_back(std::move(layer));
   }
   net.validate();

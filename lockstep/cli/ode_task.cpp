@@ -7,6 +7,7 @@
 #include "lockstep/cli/derivative_notes.h"
 #include "lockstep/cli/equations_training.h"
 #include "lockstep/cli/fit_input.h"
+#include "lockstep/cli/shared_weights_task.h"
 #include "lockstep/cli/step_limit.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/time_notes.h"
@@ -554,7 +555,7 @@ class OdeTask : public TrainingTask<T> {
 
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file, TrajectoryData data) {
-  return std::make_unique<OdeTask<T>>(file, std::move(data));
+  return with_shared_weights<T>(std::make_unique<OdeTask<T>>(file, std::move(data)));
 }
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_ode_task(const TrainingFile& file) {

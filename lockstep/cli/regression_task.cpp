@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "lockstep/cli/shared_weights_task.h"
 #include "lockstep/cli/text.h"
 #include "lockstep/cli/training_advice.h"
 #include "lockstep/cli/training_data.h"
@@ -228,7 +229,7 @@ class RegressionTask : public TrainingTask<T> {
 
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file, RegressionData data) {
-  return std::make_unique<RegressionTask<T>>(file, std::move(data));
+  return with_shared_weights<T>(std::make_unique<RegressionTask<T>>(file, std::move(data)));
 }
 template <class T>
 std::unique_ptr<TrainingTask<T>> make_regression_task(const TrainingFile& file) {

@@ -48,7 +48,8 @@ struct Judgement {
   std::optional<ode::UnresolvedDerivatives> unresolved;  // of the training data's solves: slopes of the loss are wrong
 };
 
-// T is float or double: the arithmetic of the loss, and of the parameters.
+// T is float or double: the arithmetic of the loss, and of the parameters. What is added here, SharedWeightsTask passes
+// on.
 template <class T>
 class TrainingTask {
  public:
@@ -108,7 +109,7 @@ class TrainingTask {
   // Shapes, names, scaling and ranges, with the weights that training starts from, as the file has them.
   const std::vector<nn::Model>& starts() const { return starts_; }
   // The starts with these weights instead; what follows them is passed over.
-  std::vector<nn::Model> nets(std::span<const T> parameters) const;
+  virtual std::vector<nn::Model> nets(std::span<const T> parameters) const;
   virtual std::vector<TrainedValue> values(std::span<const T>) const { return {}; }
   // The right-hand side of equations with all that.
   virtual std::optional<nn::Model> equations(std::span<const T>) const { return std::nullopt; }

@@ -12,6 +12,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/core/thread_count.h"
 #include "lockstep/kernels/graph/weights.h"
+#include "lockstep/nn/shared_weights.h"
 #include "lockstep/train/loss_unit.h"
 #include "lockstep/train/shuffle.h"
 
@@ -305,17 +306,31 @@ FitReport fit_in(Model& model, const RegressionData& data, FitOptions options, c
   const graph::Graph graph = to_graph(model);
   RegressionLoss<T> loss =
       is_stack(model) ? RegressionLoss<T>(to_mlp(model), data, options) : RegressionLoss<T>(graph, data, options);
-  const std::vector<double> start = graph::gather_weights(graph);
-  train::Training<T> training(options.phases, std::vector<T>(start.begin(), start.end()));
+  const SharedWeights shared(model);
+  const std::vector<double> weights = graph::gather_weights(graph);
+  std::vector<T> start(weights.begin(), weights.end());
+  if (!shared.is_none()) start = shared.gather<T>(start);
+  train::Training<T> training(options.phases, std::move(start));
   training.measure_in(loss.loss_unit());
-  loss.follow(training);
+  if (shared.is_none()) loss.follow(training);
+  std::vector<T> all, all_slopes(weights.size());
+  const auto numbers = [&](std::span<const T> x) -> std::span<const T> {
+    if (shared.is_none()) return x;
+    return all = shared.spread(x);
+  };
+  const auto shared_loss = [&](const train::Place& place, std::span<const T> x, std::span<T> gradient) {
+    const double value = loss(place, numbers(x), all_slopes);
+    shared.add_up<T>(all_slopes, gradient);
+    return value;
+  };
   const bool validated = loss.validation_samples() > 0;
   if (validated) {
-    training.validate_with([&loss](const train::Place&, std::span<const T> x) { return loss.validation_loss(x); },
+    training.validate_with([&](const train::Place&, std::span<const T> x) { return loss.validation_loss(numbers(x)); },
                            options.validate_every);
   }
   FitReport report;
-  const auto finish = [&](std::span<const T> parameters) {
+  const auto finish = [&](std::span<const T> trained) {
+    const std::span<const T> parameters = numbers(trained);
     set_parameters(model, parameters);
     model.weight_type = options.precision == Precision::f32 ? WeightType::f32 : WeightType::f64;
     report.iterations = training.place().total;
@@ -328,16 +343,19 @@ FitReport fit_in(Model& model, const RegressionData& data, FitOptions options, c
         report.cancelled = true;
         break;
       }
-      const train::IterationReport iteration = training.iterate(std::ref(loss));
+      const train::IterationReport iteration =
+          shared.is_none() ? training.iterate(std::ref(loss)) : training.iterate(shared_loss);
       if (control.progress) control.progress(iteration);
     }
     // The watched loss is that before each step: what the last one led to has not been looked at.
-    const auto judge = [&](std::span<const T> x) { return validated ? loss.validation_loss(x) : loss.loss(x); };
+    const auto judge = [&](std::span<const T> x) {
+      return validated ? loss.validation_loss(numbers(x)) : loss.loss(numbers(x));
+    };
     const bool best_is_known = validated || loss.iterations_per_epoch() == 1;
     const bool last_is_better = !(judge(training.best_parameters()) <= judge(training.last_parameters()));
     finish(last_is_better || !best_is_known ? training.last_parameters() : training.best_parameters());
   } catch (...) {
-    set_parameters(model, training.best_parameters());
+    set_parameters(model, numbers(training.best_parameters()));
     throw;
   }
   return report;

@@ -142,7 +142,8 @@ struct FitControl {
   std::function<void(const train::IterationReport&)> progress;
 };
 
-// Trains the model's weights in place. It ends with the best parameters of the last phase by the watched loss:
+// Trains the model's weights in place: layers of the same numbers as one, and no bias of a layer without one, as
+// SharedWeights has it. It ends with the best parameters of the last phase by the watched loss:
 // validation's, or the training loss of full batches. With mini-batches and no validation it ends with the last
 // parameters, since a batch's loss does not tell. Throws Error: (model) for an invalid net, (unsupported) for one
 // without a derivative, (invalid_argument) for one of several ports, for options and data, and where a loss or gradient

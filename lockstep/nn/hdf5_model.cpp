@@ -21,6 +21,7 @@
 #include "lockstep/nn/detail/read_bytes.h"
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/stack_ports.h"
+#include "lockstep/nn/shared_weights.h"
 
 namespace lockstep::nn {
 namespace {
@@ -58,7 +59,7 @@ DenseLayer read_layer(const Group& group, const DenseLayer* before) {
            std::to_string(before->outputs) + ", the outputs of the layer before it",
            shape[0] == before->outputs ? "transpose it: weights are stored [outputs, inputs]" : "");
   }
-  DenseLayer layer{shape[1], shape[0], weight.read<double>(), {}, {}};
+  DenseLayer layer{shape[1], shape[0], weight.read<double>(), {}, {}, group.has("bias")};
   layer.bias =
       group.has("bias") ? read_vector(group, "bias", layer.outputs, "output") : std::vector<double>(layer.outputs);
   if (!group.has_attribute("activation")) {
@@ -148,7 +149,7 @@ void write_stack(File& file, const Model& model) {
     group.set_attribute("name", node.name);
     group.set_attribute("activation", to_string(layer.activation));
     write_vector(group, "weight", layer.weights, {layer.outputs, layer.inputs});
-    write_vector(group, "bias", layer.bias, {layer.outputs});
+    if (!lacks_bias(layer)) write_vector(group, "bias", layer.bias, {layer.outputs});
   }
   const auto write_scaled_port = [&](const char* member, const Port& port, const std::vector<double>& shift,
                                      const std::vector<double>& scale) {

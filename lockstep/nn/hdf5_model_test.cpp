@@ -98,6 +98,24 @@ TEST_F(Hdf5ModelTest, real_nets_pass_from_safetensors_unchanged) {
   }
 }
 
+TEST_F(Hdf5ModelTest, a_layer_without_a_bias_has_none_in_files_either) {
+  Mlp mlp;
+  mlp.layers.push_back({1, 2, {1, 2}, {0, 0}, {ActivationKind::tanh}, false});
+  mlp.layers.push_back({2, 1, {3, 4}, {0}, {}});
+  const Model model = Model::from_mlp(mlp);
+  write_hdf5_model(path_, model);
+  Model graph = model;  // a sum with the input: no stack
+  graph.nodes.push_back({"sum", Binary{BinaryKind::add}, {graph.nodes.back().name, "x"}});
+  graph.outputs[0].value = "sum";
+  const Model of_stack = read_hdf5_model(path_), of_safetensors = read_safetensors(to_safetensors(model), "bytes");
+  write_hdf5_model(path_, graph, Existing::replace);
+  for (const Model& again : {of_stack, of_safetensors, read_hdf5_model(path_)}) {
+    EXPECT_FALSE(std::get<Dense>(again.nodes[0].operation).has_bias);
+    EXPECT_EQ(std::get<Dense>(again.nodes[0].operation).bias, std::vector<double>(2));
+    EXPECT_TRUE(std::get<Dense>(again.nodes[2].operation).has_bias);  // zero, and there
+  }
+}
+
 TEST_F(Hdf5ModelTest, an_existing_file_is_refused_unless_told) {
   write_hdf5_model(path_, small_model());
   EXPECT_THAT(message_of([&] { write_hdf5_model(path_, small_model()); }), HasSubstr("found a file of that name"));

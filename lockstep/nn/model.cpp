@@ -241,7 +241,7 @@ Mlp to_mlp(const Model& model) {
     last = node.name;
     if (place == Place::after_output_scaling) not_a_stack(node.name, "a node after the output scaling", "the end");
     if (const auto* dense = std::get_if<Dense>(&node.operation)) {
-      mlp.layers.push_back({dense->inputs, dense->outputs, dense->weights, dense->bias, Activation{}});
+      mlp.layers.push_back({dense->inputs, dense->outputs, dense->weights, dense->bias, Activation{}, dense->has_bias});
       place = Place::after_dense;
     } else if (const auto* activate = std::get_if<Activate>(&node.operation)) {
       if (place != Place::after_dense) not_a_stack(node.name, "an activation", "a dense layer before it");

@@ -101,8 +101,8 @@ struct Model {
   // left out), ..., "output_scaling". layer_names replaces "layers.N".
   static Model from_mlp(const Mlp& mlp, std::span<const std::string> layer_names = {});
 
-  // Weights and biases, as many as graph::gather_weights() gives. A layer without a bias has one of zeros, which a
-  // training may change: it counts.
+  // Weights and biases, as many as graph::gather_weights() gives: those of a layer that stands several times each time,
+  // and the zeros of a layer without a bias. SharedWeights says how many of them a training moves.
   std::size_t weight_count() const;
   // These, and scales and shifts of layer normalisations.
   std::size_t parameter_count() const;

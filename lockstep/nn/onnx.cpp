@@ -106,6 +106,7 @@ class StackBuilder {
         double& bias = mlp_.layers.back().bias[j];
         bias = bias == 0 ? at(step, j) : bias + at(step, j);
       }
+      mlp_.layers.back().has_bias = true;
       bias_open_ = false;
       return true;
     }
@@ -145,7 +146,7 @@ class StackBuilder {
   }
 
   void append_dense(const Step& step) {
-    DenseLayer layer{step.dense.inputs, step.dense.outputs, step.dense.weights, step.dense.bias, {}};
+    DenseLayer layer{step.dense.inputs, step.dense.outputs, step.dense.weights, step.dense.bias, {}, step.has_bias};
     if (layer.inputs != width_) {
       refuse(step.where, std::to_string(layer.inputs) + " inputs",
              std::to_string(width_) + ", the width of what it reads");

@@ -361,6 +361,30 @@ TEST(Onnx, products_with_matrices_of_each_sample_are_layers_of_rows_or_columns) 
   EXPECT_THAT(outputs(read_onnx(outer.save()), {3, 10}), ElementsAre(9, 30, 30, 100));
 }
 
+// [batch, 2 places, 2 features] by one matrix, then the bias: added to all places alike it is the layer's, other
+// numbers are none. The layer's own is zeros, which a training moves where there is a bias.
+TEST(Onnx, a_layer_of_each_place_has_a_bias_where_the_same_is_added_to_all_places) {
+  const auto has_bias = [](const std::vector<float>& added) {
+    Graph graph;
+    graph.tensor("w0", {2, 4}, {1, 0, 0, 1, 0, 1, 1, 0});
+    graph.tensor("w", {2, 2}, {1, 2, 3, 4});
+    graph.tensor("b", {2, 2}, added);
+    graph.node("MatMul", {"x", "w0"}, "four");
+    shaped(graph, "Reshape", "four", {0, 2, 2}, "p");
+    graph.node("MatMul", {"p", "w"}, "m");
+    graph.node("Add", {"m", "b"}, "s");
+    graph.node("Flatten", {"s"}, "y");
+    const Model model = read_onnx(graph.save());
+    std::vector<bool> found;
+    for (const Node& node : model.nodes) {
+      if (const auto* dense = std::get_if<Dense>(&node.operation)) found.push_back(dense->has_bias);
+    }
+    return found;
+  };
+  EXPECT_THAT(has_bias({5, 6, 5, 6}), ElementsAre(false, true, true));
+  EXPECT_THAT(has_bias({5, 6, 7, 8}), ElementsAre(false, false, false));
+}
+
 TEST(Onnx, slices_along_features_may_name_the_whole_batch) {
   const auto sliced = [](const std::vector<float>& starts, const std::vector<float>& ends) {
     Graph graph;

@@ -169,8 +169,8 @@ Mlp read_stack(const Container& container, const std::vector<LayerTensors>& laye
              "[" + std::to_string(weight.shape[1]) + ", " + std::to_string(weight.shape[0]) + "]",
              "transpose it: weights are stored [outputs, inputs]");
     }
-    DenseLayer layer{
-        weight.shape[1], weight.shape[0], detail::numbers_of(weight_name, weight, source), {}, activations[i]};
+    DenseLayer layer{weight.shape[1], weight.shape[0],          detail::numbers_of(weight_name, weight, source), {},
+                     activations[i],  layers[i].bias != nullptr};
     layer.bias = layers[i].bias == nullptr ? std::vector<double>(layer.outputs)
                                            : vector_of(bias_name, *layers[i].bias, layer.outputs, "output", source);
     mlp.layers.push_back(std::move(layer));

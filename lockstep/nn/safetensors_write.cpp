@@ -10,6 +10,7 @@
 #include "lockstep/nn/detail/refuse.h"
 #include "lockstep/nn/detail/safetensors_container.h"
 #include "lockstep/nn/safetensors.h"
+#include "lockstep/nn/shared_weights.h"
 
 namespace lockstep::nn {
 namespace {
@@ -96,7 +97,7 @@ std::vector<std::byte> to_safetensors(const Model& model) {
     const DenseLayer& layer = mlp.layers[i];
     const std::string stem = "layers." + std::to_string(i);
     writer.add(stem + ".weight", layer.weights, {layer.outputs, layer.inputs});
-    writer.add(stem + ".bias", layer.bias);
+    if (!lacks_bias(layer)) writer.add(stem + ".bias", layer.bias);
     activations += (i == 0 ? "" : ",") + to_string(layer.activation);
   }
   check_stddev("input_scaling.scale", mlp.input_scaling.scale);

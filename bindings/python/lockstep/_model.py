@@ -81,7 +81,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
     weights : sequence of arrays
         One for each layer, [output, input], as ``torch.nn.Linear`` holds them (Keras and Flax: give the transpose).
     biases : sequence of arrays
-        [output] each; zero of the layers that have None, and of all if not given.
+        [output] each; none of the layers that have None, and of all if not given: zeros, which no training changes.
     activations : str or sequence of str
         One for each layer, ``["relu", "identity"]`` or ``"relu,identity"``, or, where there are several, one for the
         hidden layers, ``"relu"``, the last then without; tanh of the hidden layers if not given.
@@ -109,7 +109,7 @@ def mlp(weights: Sequence[Any], biases: Optional[Sequence[Any]] = None, activati
         if matrix.ndim != 2:
             raise of_kind("invalid_argument", f"weights[{i}]: found {matrix.ndim} dimensions, expected [output, input]",
                           f"weights[{i}]", f"{matrix.ndim} dimensions", "[output, input]", "")
-    vectors = [np.zeros(len(matrices[i])) if vector is None else real_numbers(f"biases[{i}]", vector).reshape(-1)
+    vectors = [None if vector is None else real_numbers(f"biases[{i}]", vector).reshape(-1)
                for i, vector in enumerate(biases)]
     return _lockstep.mlp(matrices, vectors, names, name, held)
 

@@ -800,3 +800,25 @@ def test_a_number_that_has_most_of_the_squares_is_named():
 def test_a_positive_parameter_starts_above_zero():
     with pytest.raises(lockstep.Error, match="found 0, expected a number above 0: a positive parameter never reaches it"):
         lockstep.train(t=[0.0, 1], u=[1.0, 0.5], **{**DECAY, "parameters": {"k": {"start": 0, "positive": True}}})
+
+
+def test_a_layer_that_a_net_calls_twice_is_trained_as_one_and_no_bias_stays_none():
+    random = np.random.default_rng(5)
+    middle, bias = random.normal(size=(4, 4)), random.normal(size=4)
+    net = lockstep.mlp([random.normal(size=(4, 2)), middle, middle, random.normal(size=(1, 4))], [None, bias, bias, None])
+    with pytest.warns(UserWarning, match="layers.1, layers.2 have the same weights, as calls of one layer do"):
+        training = lockstep.train(x=X, y=Y, start=net, rate=0.01, iterations=20, precision="f64")
+    weights = training.model.weights
+    assert weights.shape == net.weights.shape == (12 + 20 + 20 + 5,)
+    assert not np.any(weights[8:12]) and weights[-1] == 0
+    np.testing.assert_array_equal(weights[12:32], weights[32:52])
+    assert np.all(weights[12:32] != net.weights[12:32])
+    # A neural ODE, and the net that it gives as the start of the next.
+    t = np.linspace(0, 1, 11)
+    u = np.stack([np.cos(t), -np.sin(t)], 1)
+    outer = random.normal(size=(2, 2))
+    even = lockstep.mlp([outer, outer.T], [None, None])
+    first = lockstep.train(t=t, u=u, start=even, iterations=5, precision="f64")
+    second = lockstep.train(t=t, u=u, start=first.model, iterations=5, precision="f64").model.weights
+    np.testing.assert_array_equal(second[:4].reshape(2, 2).T, second[6:10].reshape(2, 2))
+    assert np.all(second[:4] != outer.reshape(-1)) and not np.any(second[4:6]) and not np.any(second[10:])

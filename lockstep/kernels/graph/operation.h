@@ -24,6 +24,7 @@ struct Dense {  // W x + b: acc = b[j]; for k ascending acc = fma(W[j][k], x[k],
   std::size_t outputs = 0;
   std::vector<double> weights;  // [output][input]
   std::vector<double> bias;     // [output]
+  bool has_bias = true;         // without one `bias` is zeros, which training leaves alone
 };
 struct Activate {  // the function on each element
   Activation activation;

@@ -22,7 +22,7 @@ inline std::vector<Operation> operations_of(const Mlp& mlp) {
   if (!in.shift.empty() || !in.scale.empty())
     operations.push_back(Standardise{filled(in.shift, mlp.inputs(), 0), filled(in.scale, mlp.inputs(), 1)});
   for (const DenseLayer& layer : mlp.layers) {
-    operations.push_back(Dense{layer.inputs, layer.outputs, layer.weights, layer.bias});
+    operations.push_back(Dense{layer.inputs, layer.outputs, layer.weights, layer.bias, layer.has_bias});
     if (layer.activation.kind != ActivationKind::identity) operations.push_back(Activate{layer.activation});
   }
   const auto& out = mlp.output_scaling;

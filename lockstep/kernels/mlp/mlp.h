@@ -16,6 +16,7 @@ struct DenseLayer {
   std::vector<double> weights;  // [output][input]; float32 weights are held exactly
   std::vector<double> bias;     // [output]
   Activation activation;
+  bool has_bias = true;  // without one `bias` is zeros, which training leaves alone
 };
 
 // One number a feature. An empty vector means none: no shift, a scale of 1.

@@ -14,6 +14,7 @@
 #include "lockstep/nn/detail/activation_list.h"
 #include "lockstep/nn/detail/hdf5_parts.h"
 #include "lockstep/nn/detail/refuse.h"
+#include "lockstep/nn/shared_weights.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -56,7 +57,7 @@ Dense read_dense(const Group& group) {
   if (shape.size() != 2 || shape[0] == 0 || shape[1] == 0) {
     refuse(weight.name(), "shape " + shape_text(shape), "[outputs, inputs], both above 0");
   }
-  Dense dense{shape[1], shape[0], weight.read<double>(), {}};
+  Dense dense{shape[1], shape[0], weight.read<double>(), {}, group.has("bias")};
   dense.bias =
       group.has("bias") ? read_vector(group, "bias", dense.outputs, "output") : std::vector<double>(dense.outputs);
   return dense;
@@ -194,7 +195,7 @@ void write_operation(Group& group, const Operation& operation) {
       [&]<class Op>(const Op& op) {
         if constexpr (std::is_same_v<Op, Dense>) {
           write_vector(group, "weight", op.weights, {op.outputs, op.inputs});
-          list("bias", op.bias);
+          if (!lacks_bias(op)) list("bias", op.bias);
         } else if constexpr (std::is_same_v<Op, Activate> || std::is_same_v<Op, Chain>) {
           group.set_attribute("activation", lockstep::to_string(op.activation));
         } else if constexpr (std::is_same_v<Op, Standardise> || std::is_same_v<Op, Rescale> ||

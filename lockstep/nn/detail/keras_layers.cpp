@@ -283,6 +283,7 @@ class LayerBuilder {
       }
     }
     const bool biased = einsum ? config_has("bias_axes") : config_flag(layer.config, "use_bias", true);
+    dense.has_bias = biased;
     dense.bias = biased ? variable_of(weights, "bias", 1, dense.outputs) : std::vector<double>(dense.outputs, 0.0);
     const std::size_t outputs = dense.outputs;
     const std::string value = graph_.append(name, std::move(dense), {x}, outputs);

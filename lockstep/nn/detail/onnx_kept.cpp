@@ -165,7 +165,9 @@ class NodeReader {
       OnnxTensor weight = tensor(0);
       const auto outputs = static_cast<std::size_t>(weight.shape.at(0)),
                  inputs = static_cast<std::size_t>(weight.shape.at(1));
-      return Dense{inputs, outputs, std::move(weight.values), numbers(1)};
+      const bool has_bias = names_.size() > 1;
+      return Dense{inputs, outputs, std::move(weight.values), has_bias ? numbers(1) : std::vector<double>(outputs),
+                   has_bias};
     }
     if (name == "activate") return Activate{activation()};
     if (name == "chain") return Chain{activation()};

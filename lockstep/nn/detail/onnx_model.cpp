@@ -78,6 +78,26 @@ class ModelBuilder {
     return model_.nodes.back().name;
   }
 
+  // One layer at each place of [batch, place, feature] is a product for each, joined, and then a bias that repeats: a
+  // constant here, which training leaves alone, so that what moves is the layer's own bias.
+  bool has_bias_behind(std::size_t i) const {
+    const std::size_t joined = reader_[i];
+    if (readers_[i] != 1 || joined == 0 || readers_[joined] != 1 || reader_[joined] == 0) return false;
+    const Step& bias = at(reader_[joined]);
+    if (!std::holds_alternative<Concatenate>(at(joined).operation) || at(joined).kind != StepKind::operation)
+      return false;
+    if (bias.kind != StepKind::add || bias.constant.size() % at(i).width != 0) return false;
+    for (std::size_t k = at(i).width; k < bias.constant.size(); ++k) {
+      if (bias.constant[k] != bias.constant[k - at(i).width]) return false;
+    }
+    return true;
+  }
+
+  static Dense with_flag(Dense dense, bool has_bias) {
+    dense.has_bias = has_bias;
+    return dense;
+  }
+
   // The only reader's predecessor, where `step` may swallow it.
   bool alone(std::size_t step, StepKind kind) const { return at(step).kind == kind && readers_[step] == 1; }
 
@@ -99,7 +119,7 @@ class ModelBuilder {
         names_[i] = add(step, Constant{step.constant}, {});
         return;
       case StepKind::dense:
-        names_[i] = add(step, step.dense, from);
+        names_[i] = add(step, with_flag(step.dense, step.has_bias || has_bias_behind(i)), from);
         return;
       case StepKind::activation:
         names_[i] = add(step, Activate{step.activation}, from);
@@ -169,7 +189,7 @@ class ModelBuilder {
       for (double& value : shift) value = -value;
       names_[i] = add(step, Standardise{shift, filled(step.constant, step.width)}, {names_[previous.from[0]]});
     } else if (united(i) && previous.kind == StepKind::dense) {
-      Dense dense = previous.dense;
+      Dense dense = with_flag(previous.dense, true);
       dense.bias = filled(step.constant, step.width);
       names_[i] = add(previous, std::move(dense), {names_[previous.from[0]]});
     } else if (united(i) && at(previous.from[0]).width == step.width) {

@@ -6,6 +6,7 @@
 #include "lockstep/core/text.h"
 #include "lockstep/nn/detail/onnx_writer.h"
 #include "lockstep/nn/detail/refuse.h"
+#include "lockstep/nn/shared_weights.h"
 
 namespace lockstep::nn::detail {
 namespace {
@@ -17,7 +18,9 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 std::string OnnxWriter::write(const Dense& dense) {
   const auto outputs = static_cast<std::int64_t>(dense.outputs), inputs = static_cast<std::int64_t>(dense.inputs);
   const std::string weight = tensor_of_node("weight", dense.weights, {outputs, inputs});
-  std::string made = piece("Gemm", {x(), weight, list("bias", dense.bias)});
+  std::vector<std::string> read{x(), weight};
+  if (!lacks_bias(dense)) read.push_back(list("bias", dense.bias));
+  std::string made = piece("Gemm", read);
   attribute("transB", std::int64_t{1});
   return made;
 }
