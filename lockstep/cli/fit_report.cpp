@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/uneven_spreads.h"
 
 namespace lockstep::cli {
 namespace {
@@ -81,19 +83,46 @@ std::string percent_text(double share) {
   return (whole ? fixed_text(percent, 0) : rounded_text(percent, 2)) + " %";
 }
 
-Unexplained unexplained(const FitReport& report) {
+namespace {
+
+// Of the training data, and varies.
+bool counts(const FitReport::Row& row) {
+  return row.data == "training" && row.errors.numbers > 0 && !std::isnan(row.errors.relative());
+}
+bool is_unexplained(const FitReport::Row& row) {
   constexpr double kAsMeasured = 1.5;  // standard deviations
+  return counts(row) && row.errors.relative() >= kExplainsLittle && row.errors.usual() >= kExplainsLittle &&
+         !(row.errors.in_sigma && *row.errors.in_sigma <= kAsMeasured);
+}
+
+// Why, where what is not explained varies less than others that count with it by their units.
+std::string spreads_text(const FitReport& report) {
+  if (report.has_sigma()) return {};
+  double largest = 0, smallest = std::numeric_limits<double>::infinity();
+  std::vector<NamedSpread> spreads;
+  for (const FitReport::Row& row : report.rows) {
+    if (!counts(row)) continue;
+    spreads.push_back({row.name, row.errors.spread});
+    largest = std::max(largest, row.errors.spread);
+    if (is_unexplained(row)) smallest = std::min(smallest, row.errors.spread);
+  }
+  if (!(largest >= kUneven * smallest)) return {};
+  const auto text = uneven_spreads_text(spreads);
+  return text ? "; " + *text : "";
+}
+
+}  // namespace
+
+Unexplained unexplained(const FitReport& report) {
   constexpr std::size_t kMostNamed = 6;
   Unexplained found{.outputs = {}, .all = true};
   std::size_t count = 0;
   for (const FitReport::Row& row : report.rows) {
-    const double share = row.errors.relative();
-    if (row.data != "training" || row.errors.numbers == 0 || std::isnan(share)) continue;
-    if (share < kExplainsLittle || row.errors.usual() < kExplainsLittle ||
-        (row.errors.in_sigma && *row.errors.in_sigma <= kAsMeasured)) {
+    if (!counts(row)) continue;
+    if (!is_unexplained(row)) {
       found.all = false;
     } else if (++count <= kMostNamed) {
-      found.outputs.push_back(row.name + " " + percent_text(share));
+      found.outputs.push_back(row.name + " " + percent_text(row.errors.relative()));
     }
   }
   if (count > kMostNamed) found.outputs.push_back(std::to_string(count - kMostNamed) + " more");
@@ -137,7 +166,7 @@ std::vector<std::string> fit_notes(const FitReport& report) {
   std::vector<std::string> lines;
   if (!found.outputs.empty()) {
     lines.push_back("the fit explains little of the data, or nothing: " + found.text() +
-                    ", where their mean has 100 %");
+                    ", where their mean has 100 %" + spreads_text(report));
   }
   if (!report.beyond_sigma.empty()) {
     lines.push_back("the model does not describe the data within the stated sigma: RMS of " +

@@ -81,6 +81,23 @@ TEST(FitReport, lines_are_aligned_and_name_each_kind_of_data_once) {
                                                "worst: trajectory 1"));
 }
 
+TEST(FitReport, what_is_not_explained_beside_what_varies_more_comes_with_the_sigma_that_counts_them_alike) {
+  FitReport report{.rows = {row("training", "y0", 1, 6), row("training", "y1", 1.9, 2), row("training", "c", 0, 0)}};
+  EXPECT_THAT(fit_notes(report),
+              ElementsAre("the fit explains little of the data, or nothing: RMS of y1 95 % of the spread, where their "
+                          "mean has 100 %; y0 varies 3 times as much as y1, and the loss is in their own units: y1 has "
+                          "little of it; in [data] sigma = { y0 = 6, y1 = 2 } counts them alike"));
+  report.rows[0].errors.spread = 5.9;
+  EXPECT_THAT(fit_notes(report), ElementsAre(testing::EndsWith("where their mean has 100 %")));
+  report.rows[0].errors = {.rms = 5.9, .largest = 6, .spread = 6, .numbers = 10};  // the larger is not learned either
+  EXPECT_THAT(fit_notes(report), ElementsAre(HasSubstr("y1 has little of it")));
+  report.rows[1].errors = {.rms = 0.1, .largest = 0.2, .spread = 2, .numbers = 10};  // the smaller is
+  EXPECT_THAT(fit_notes(report), ElementsAre(testing::EndsWith("where their mean has 100 %")));
+  report.rows[1].errors = {.rms = 1.9, .largest = 2, .spread = 2, .numbers = 10};
+  report.rows[0].errors.in_sigma = report.rows[1].errors.in_sigma = 2;
+  EXPECT_THAT(fit_notes(report), ElementsAre(testing::EndsWith("where their mean has 100 %")));
+}
+
 TEST(FitReport, what_explains_little_is_named_below_it) {
   FitReport report{.rows = {row("training", "x", 1.42, 1), row("training", "v", 0.9, 1), row("training", "w", 0.89, 1),
                             row("training", "constant", 2, 0), row("validation", "w", 5, 1)},

@@ -5,13 +5,15 @@
 #include <initializer_list>
 
 #include "lockstep/cli/text.h"
+#include "lockstep/cli/uneven_spreads.h"
 #include "lockstep/nn/guarded_calls.h"
 #include "lockstep/train/table.h"
 
 namespace lockstep::cli {
 namespace {
 
-// Spreads that differ by more than this leave the smaller with a 10,000th of a sum of squares.
+// Spreads that differ by more than this leave the smaller with a 10,000th of a sum of squares; numbers that are so far
+// from 1 are none that nets learn from.
 constexpr double kUnlike = 100;
 // A normal distribution has one of these in 1e50 numbers; what has is better known by its order of magnitude.
 constexpr double kFarOut = 15;  // deviations
@@ -101,25 +103,14 @@ class InputSizes {
   InputScaling scaling_;
 };
 
-// Where one of several outputs has all of the loss.
-void compare_spreads(const std::vector<Column>& columns, std::vector<std::string>& lines) {
-  const Column *least = nullptr, *most = nullptr;
-  std::string sigma;
-  for (const Column& column : columns) {
-    if (!(column.of.deviation > 0)) continue;
-    if (least == nullptr || column.of.deviation < least->of.deviation) least = &column;
-    if (most == nullptr || column.of.deviation > most->of.deviation) most = &column;
-    const bool is_bare = std::ranges::all_of(column.name, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    });
-    sigma += (sigma.empty() ? "" : ", ") + (is_bare ? column.name : '"' + column.name + '"') + " = " +
-             rounded_text(column.of.deviation, 2);
-  }
-  if (least == nullptr || most->of.deviation < kUnlike * least->of.deviation) return;
-  lines.push_back(most->name + " varies " + rounded_text(most->of.deviation / least->of.deviation, 2) +
-                  " times as much as " + least->name + " and has nearly all of the loss; in [data] " +
-                  (columns.size() <= kMostNamed ? "sigma = { " + sigma + " }" : "sigma of each, its spread,") +
-                  " counts them alike");
+// Where one of several outputs has most of the loss. Of equations only spreads that leave nothing of the others are
+// told: rates are found by what they change, whatever its size.
+void compare_spreads(const TrainingFile& file, const std::vector<Column>& columns, std::vector<std::string>& lines) {
+  const bool is_net = !file.nets.empty() && !(file.ode && file.ode->equations);
+  std::vector<NamedSpread> spreads;
+  for (const Column& column : columns) spreads.push_back({column.name, column.of.deviation});
+  auto text = uneven_spreads_text(spreads, is_net ? kUneven : kUnlike);
+  if (text) lines.push_back(*std::move(text));
 }
 
 // Of a net that is called with these over the data.
@@ -174,7 +165,7 @@ std::vector<std::string> advice(const TrainingFile& file, const RegressionTable&
     lines.push_back("inputs of which few values lie far above all others are better given as logarithms: " +
                     named(skewed));
   }
-  if (table.sigma.empty()) compare_spreads(targets, lines);
+  if (table.sigma.empty()) compare_spreads(file, targets, lines);
   return lines;
 }
 
@@ -185,7 +176,7 @@ std::vector<std::string> advice(const TrainingFile& file, const TrajectoryTable&
   if (!normalise.empty()) lines.push_back(std::move(normalise));
   const std::vector<Column> columns = columns_of(table.component_names, table.states);
   find_rounded(file, {&columns}, lines);
-  if (file.data.sigma.empty()) compare_spreads(columns, lines);
+  if (file.data.sigma.empty()) compare_spreads(file, columns, lines);
   const auto has_some = [](const std::vector<ode::Impulse>& impulses) { return !impulses.empty(); };
   if (std::ranges::any_of(table.impulses, has_some) && !meets_impulses(table)) {
     lines.push_back("no impulse lies between the first and the last point of its trajectory: they change nothing");

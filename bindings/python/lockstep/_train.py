@@ -76,8 +76,8 @@ class Training:
         All this as tables to print, the trajectories that are met worst, whether the rounding of float32 ended it, and
         the ``advice``.
     advice : list of str
-        Which of the data will not be learned as they stand, and what to do about it: inputs or targets far from size 1, an output
-        that has nearly all of the loss.
+        Which of the data will not be learned as they stand, and what to do about it: inputs or targets far from size 1,
+        outputs that have little of the loss beside one that varies more.
     """
 
     def __init__(self, models: dict[str, _lockstep.Model], parameters: dict[str, float],

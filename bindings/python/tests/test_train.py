@@ -72,6 +72,16 @@ def test_data_that_will_not_be_learned_come_with_advice():
     assert ["normalise" in line for line in training.advice] == [True, False]
     assert training.advice[1].startswith("large varies 1e+05 times as much as small")
     assert lockstep.train(x=X, y=Y, **few).advice == []
+    spread = np.column_stack([Y, 2.9 * Y]).std(0)
+    assert lockstep.train(x=X, y=np.column_stack([Y, 2.9 * Y]), **few).advice == []
+    uneven = lockstep.train(x=X, y=np.column_stack([Y, 3.1 * Y]), normalise="standard", **few).advice
+    assert len(uneven) == 1 and uneven[0].startswith("y1 varies 3.1 times as much as y0, and the loss is in their own ")
+    assert f'sigma={{"y0": {spread[0]:.2g}, "y1": ' in uneven[0]
+    t = np.linspace(0, 2, 21)
+    orbit = dict(t=t, u=np.stack([np.sin(4 * t), 4 * np.cos(4 * t)], 1), optimiser="adam", iterations=1)
+    assert "u1 varies 4 times as much as u0" in "".join(lockstep.train(hidden=[4], **orbit).advice)
+    assert "varies" not in "".join(lockstep.train(equations={"u0": "u1", "u1": "-k * u0"}, parameters={"k": {"start": 15.0}},
+                                                  **orbit).advice)
 
 
 def test_float64_is_advised_where_rounding_ended_a_training():
@@ -818,7 +828,7 @@ def test_a_layer_that_a_net_calls_twice_is_trained_as_one_and_no_bias_stays_none
     u = np.stack([np.cos(t), -np.sin(t)], 1)
     outer = random.normal(size=(2, 2))
     even = lockstep.mlp([outer, outer.T], [None, None])
-    first = lockstep.train(t=t, u=u, start=even, iterations=5, precision="f64")
-    second = lockstep.train(t=t, u=u, start=first.model, iterations=5, precision="f64").model.weights
+    first = lockstep.train(t=t, u=u, start=even, optimiser="lbfgs", iterations=5, precision="f64")
+    second = lockstep.train(t=t, u=u, start=first.model, optimiser="lbfgs", iterations=5, precision="f64").model.weights
     np.testing.assert_array_equal(second[:4].reshape(2, 2).T, second[6:10].reshape(2, 2))
     assert np.all(second[:4] != outer.reshape(-1)) and not np.any(second[4:6]) and not np.any(second[10:])
