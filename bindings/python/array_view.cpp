@@ -252,8 +252,7 @@ void ArrayView::lay_out(std::span<const std::int64_t> shape, std::span<const std
   bool aligned = reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(size) == 0;
   for (std::size_t i = 0; i < shape.size(); ++i) aligned = aligned && (shape[i] < 2 || strides[i] % size == 0);
   if (!aligned) {
-    throw WrongType({name, "numbers that do not lie at multiples of their size", "aligned ones",
-                     "copy it with numpy.ascontiguousarray(x)"});
+    throw WrongType({name, "numbers that do not lie at multiples of their size", "aligned ones", "copy it: x.copy()"});
   }
   const std::size_t last = shape.size() - 1;
   columns_ = static_cast<std::size_t>(shape[last]);

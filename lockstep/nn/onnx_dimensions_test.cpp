@@ -475,7 +475,8 @@ TEST(OnnxDimensions, refusals_of_integers_and_of_a_batch_joined_with_heads_say_w
   graph.node("MatMul", {"turned", "w"}, "q");
   shaped(graph, "Reshape", "q", {2, -1, 2}, "y");
   EXPECT_THAT(refusal_of(graph), AllOf(HasSubstr("a shape that joins the batch of [2, batch, 4] with other dimensions"),
-                                       HasSubstr("F.scaled_dot_product_attention")));
+                                       HasSubstr("F.scaled_dot_product_attention: export that with "
+                                                 "torch.onnx.export(.., dynamo=False), or write it as softmax")));
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ _NOT_NEEDED = {"mass": _ALGEBRAIC, "mass_matrix": _ALGEBRAIC, "M": _ALGEBRAIC, "
 _IN_ITERATIONS = "; with batch an iteration is one batch, and an epoch as many of them as take all data"
 _DATA = {"data": "give x= and y= of a regression, or t= and u= of a neural ODE", "time": "write t=",
          "event": "an event ends solves alone; states that change at one are resets=",
+         **dict.fromkeys(["sample_weight", "sample_weights", "weights", "weight"],
+                         "measurements count by their standard deviations: sigma = 1 / sqrt(weight)"),
          "noise": "the standard deviation of the measurements is sigma=; phases=\"noisy\" is for data with noise"}
 _OWN = {"save": "save_at", "span": "t_span", "initial_state": "u0", "file": "output"}  # of files
 

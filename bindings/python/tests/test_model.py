@@ -243,7 +243,7 @@ def test_buffers_that_are_no_numpy_arrays_serve(lorenz_net):
     (lambda x: ByDlpackAlone(x, (10, 0)), "cpu"),
     (lambda x: ByDlpackAlone(x, (2, 0)), "cpu"),  # lies on a GPU, says one method, and on the CPU, says the other
     (lambda x: ByDlpackAlone(x.astype(np.int32)), "float32"),
-    (lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape), "contiguous"),
+    (lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape), r"x\.copy\(\)"),
 ])
 def test_what_would_need_a_conversion_is_refused_with_the_way_to_convert(ocean, samples, convert, remedy):
     with pytest.raises(lockstep.WrongType, match=remedy) as caught:
@@ -463,3 +463,11 @@ def test_as_many_parameters_are_told_as_there_are_weights():
     assert repr(net).startswith("<lockstep.Model net: 2-4-2 tanh, 22 parameters, float64\n")
     twice = lockstep.equations({"x": "net(x, v)[0]", "v": "net(x, v)[1] + net(v, x)[0]"}, models={"net": net})
     assert len(twice.weights) == 44 and ", 44 weights, float64\n" in repr(twice)
+
+
+def test_an_unaligned_array_is_told_to_be_copied():
+    net = lockstep.mlp([np.ones((1, 2))])
+    unaligned = np.frombuffer(bytes(3) + np.ones((4, 2)).tobytes(), np.uint8)[3:].view(np.float64).reshape(4, 2)
+    with pytest.raises(lockstep.WrongType, match=r"multiples of their size, expected aligned ones; copy it: x\.copy\(\)"):
+        net(unaligned)
+    np.testing.assert_array_equal(net(unaligned.copy()), np.full((4, 1), 2.0))

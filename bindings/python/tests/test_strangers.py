@@ -197,7 +197,8 @@ def test_names_are_taken_in_any_case():
 @pytest.mark.parametrize("name, said", [
     ("epochs", "write iterations=; with batch an iteration is one batch"), ("iteration", 'did you mean "iterations"?'),
     ("data", "give x= and y= of a regression, or t= and u= of a neural ODE"), ("time", "write t="),
-    ("noise", "sigma="), ("event", "resets="), ("grid", "help(lockstep.train) lists them"), ("lr", "write rate=")])
+    ("noise", "sigma="), ("event", "resets="), ("grid", "help(lockstep.train) lists them"), ("lr", "write rate="),
+    ("sample_weight", "sigma = 1 / sqrt(weight)")])
 def test_words_of_a_training_are_answered_by_what_is_meant(name, said):
     error = refused(lambda: train(**{name: 1}), f"{name}: found an argument that train() does not take", error=TypeError)
     assert said in error.remedy and ("did you mean" in error.remedy) == ("did you mean" in said)

@@ -516,6 +516,12 @@ GraphReader::Values GraphReader::results_of(const Node& node) {
       node.op_type().ends_with("Integer")) {
     unsupported(node, "quantised numbers", "floats", "export the model in float32, and not quantised");
   }
+  static const std::set<std::string_view> chooses_places{"ArgMax", "ArgMin", "TopK", "OneHot"};
+  if (chooses_places.contains(node.op_type())) {
+    unsupported(node, "an operator that is not supported here", "numbers, not the places of some",
+                "mark the largest instead, where integers are not what the net is to give: "
+                "(g == g.amax(-1, keepdim=True)).to(x.dtype) is one-hot");
+  }
   unsupported(node, "an operator that is not supported here",
               "layers, activations, arithmetic, normalisations, and what selects or joins features",
               "leave it out of the exported net, or save the stack inside as safetensors (docs/model_format.md)");
