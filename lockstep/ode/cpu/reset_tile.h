@@ -198,8 +198,8 @@ class ResetTile {
   }
 
   // Lanes whose states, tile.y at tile.t, change at once: by the resets that strike, or, where there are none, they
-  // have by impulses, or functions of the time have leapt. The resets follow that this strikes, each once. ends(lanes)
-  // tells which lanes their event ends, before and after each change; returns those.
+  // have by impulses. The resets follow that this strikes, each once. ends(lanes) tells which lanes their event ends,
+  // before and after each change; returns those.
   template <class Ends>
   LaneMask settle(LaneMask lanes, Striking striking, const Ends& ends) {
     std::uint64_t used[kTileLanes] = {};
