@@ -40,9 +40,7 @@ struct Impulse {
 // impulse carries over the threshold of another reset is changed by that one as well, each at most once at one time, in
 // their order in Problem::resets; over that of Problem::event, the trajectory ends. Where a reset leaves its own
 // function no farther from zero than roundings, and where a span starts with the function at 0, the trajectory stands
-// on the threshold and not beyond: it next crosses from the side to which it leaves. Of a named direction a start that
-// leaves in it is struck at once, be it at 0 but for roundings: it goes on where a span ended, at whose end nothing
-// strikes. A trajectory whose resets follow
+// on the threshold and not beyond: it next crosses from the side to which it leaves. A trajectory whose resets follow
 // themselves without time between, or that comes to rest on a threshold, ends with Status::step_too_small.
 struct Reset {
   Rhs function;  // outputs() == 1, over the same components and parameters

@@ -62,8 +62,7 @@ class ResetTile {
   // Every change from now on is added to it. Null: none is.
   void keep_changes(std::vector<ResetChange>* changes) { changes_ = changes; }
 
-  // The sides of trajectories at their start, in a staged tile or in the tile itself, seen at those times; their
-  // derivatives there are known.
+  // The sides of trajectories at their start, in a staged tile or in the tile itself, seen at those times.
   void start(TileState<T>& staged, const double* seen) {
     const bool in_place = &staged == &tile_;
     std::vector<Side>& sides = in_place ? sides_ : staged_;
@@ -74,11 +73,10 @@ class ResetTile {
       std::copy_n(values_.data(), kTileLanes, start);
       LaneMask standing = 0;
       for (int lane = 0; lane < staged.lanes; ++lane)
-        if (Side::may_stand_at_start(direction(i), start[lane])) standing |= LaneMask{1} << lane;
+        if (Side::stands_at_start(start[lane])) standing |= LaneMask{1} << lane;
       T rounding[kTileLanes] = {};
-      if (standing != 0) see_rounding(i, standing, staged, seen, true, rounding);
-      for (int lane = 0; lane < staged.lanes; ++lane)
-        sides[at(i, lane)] = Side::at_start(direction(i), start[lane], rounding[lane]);
+      if (standing != 0) see_rounding(i, standing, staged, seen, rounding);
+      for (int lane = 0; lane < staged.lanes; ++lane) sides[at(i, lane)] = Side::at_start(start[lane], rounding[lane]);
     }
   }
   void install(int staged, int lane) {
@@ -343,7 +341,7 @@ class ResetTile {
     };
     for (std::size_t i = 0; i < count(); ++i) {
       const LaneMask standing = lanes_where(lanes, [&](int lane) { return changed(i, lane).may_stand(); });
-      if (standing != 0) see_rounding(i, standing, tile_, seen_, false, &rounding_[at(i, 0)]);
+      if (standing != 0) see_rounding(i, standing, tile_, seen_, &rounding_[at(i, 0)]);
     }
     for_lanes(lanes, [&](int lane) {
       detail::leave_changed<T>(
@@ -355,7 +353,7 @@ class ResetTile {
   }
 
   // What a reset's function may be off by for roundings where those lanes are, seen at those times: [lane].
-  void see_rounding(std::size_t i, LaneMask lanes, TileState<T>& tile, const double* seen, bool starts, T* rounding) {
+  void see_rounding(std::size_t i, LaneMask lanes, TileState<T>& tile, const double* seen, T* rounding) {
     using Rounding = detail::FunctionRounding<T>;
     Rounding roundings[kTileLanes];
     T here[kTileLanes];
@@ -368,15 +366,6 @@ class ResetTile {
     double moved_times[kTileLanes];
     for (int lane = 0; lane < kTileLanes; ++lane) moved_times[lane] = Rounding::moved_time(seen[lane]);
     see(moved_times, tile.y.data());
-    if (starts) {
-      for (std::size_t c = 0; c < tile.components; ++c) {
-        for (int lane = 0; lane < tile.lanes; ++lane) {
-          const std::size_t place = c * kTileLanes + static_cast<std::size_t>(lane);
-          tile.scratch[place] = std::fma(Rounding::drift(tile.t[lane]), tile.k[place], tile.y[place]);
-        }
-      }
-      see(seen, tile.scratch.data());
-    }
     for (std::size_t move = 0; move < Rounding::moves(tile.components); ++move) {
       std::copy(tile.y.begin(), tile.y.end(), tile.scratch.begin());
       for (std::size_t c = move; c < tile.components; c += Rounding::kGroups) {

@@ -56,10 +56,8 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
     const double seen = this->start_time();
     for (int i = 0; i < Resets::kCount; ++i) {
       const T value = reset_value(i, seen, here);
-      const EventDirection direction = Resets::direction(i);
-      const bool may_stand = detail::ResetSide<T>::may_stand_at_start(direction, value);
-      sides_[i] =
-          detail::ResetSide<T>::at_start(direction, value, may_stand ? rounding(i, seen, value, here, true) : T(0));
+      sides_[i] = detail::ResetSide<T>::at_start(
+          value, detail::ResetSide<T>::stands_at_start(value) ? rounding(i, seen, value, here) : T(0));
       struck_at_[i] = math::Format<double>::kNaN;
     }
     return true;
@@ -343,18 +341,13 @@ class ResetTrajectory : private Trajectory<T, Scheme, Derivative>,
   }
   // What reset i's function, `here` in that state as it is seen, may be off by for roundings.
   template <class State>
-  LOCKSTEP_HOST_DEVICE_CALL T rounding(int i, double seen, T here, const State& u, bool starts = false) const {
+  LOCKSTEP_HOST_DEVICE_CALL T rounding(int i, double seen, T here, const State& u) const {
     using Rounding = detail::FunctionRounding<T>;
     const std::size_t n = static_cast<std::size_t>(derivative_.components());
     Rounding result;
     T moved[Derivative::kMostComponents] = {};
     copy(u, moved);
     result.see(here, reset_value(i, Rounding::moved_time(seen), moved));
-    if (starts) {
-      for (std::size_t c = 0; c < n; ++c) moved[c] = Base::L::fma(Rounding::drift(t_), k_[0][c], u[c]);
-      result.see(here, reset_value(i, seen, moved));
-      copy(u, moved);
-    }
     for (std::size_t move = 0; move < Rounding::moves(n); ++move) {
       for (std::size_t c = move; c < n; c += Rounding::kGroups) moved[c] = Rounding::moved(c, u[c]);
       result.see(here, reset_value(i, seen, moved));

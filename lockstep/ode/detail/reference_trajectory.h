@@ -71,8 +71,7 @@ class ReferenceTrajectory {
     if (event_) g_ = (*event_)(t_seen_, y_)[0];
     for (ResettingFunction& reset : resets_) {
       const T value = reset.function(t_seen_, y_)[0];
-      const bool may_stand = ResetSide<T>::may_stand_at_start(reset.direction, value);
-      reset.side = ResetSide<T>::at_start(reset.direction, value, may_stand ? rounding(reset, true) : 0);
+      reset.side = ResetSide<T>::at_start(value, ResetSide<T>::stands_at_start(value) ? rounding(reset) : 0);
     }
     return finite(k_[0]) && finite(y_);
   }
@@ -433,17 +432,12 @@ class ReferenceTrajectory {
     return detail::piles_up(reset.cut, reset.struck_at, t_, t, scalar::smallest_step<D>(t_, t_end_));
   }
 
-  // What its function may be off by at t_ for roundings. `starts`: with the derivative there in k_1.
-  T rounding(ResettingFunction& reset, bool starts = false) {
+  // What its function may be off by at t_ for roundings.
+  T rounding(ResettingFunction& reset) {
     using Rounding = FunctionRounding<T>;
     Rounding result;
     const T here = reset.function(t_seen_, y_)[0];
     result.see(here, reset.function(Rounding::moved_time(t_seen_), y_)[0]);
-    if (starts) {
-      std::vector<T> moved = y_;
-      for (std::size_t c = 0; c < y_.size(); ++c) moved[c] = std::fma(Rounding::drift(t_), k_[0][c], y_[c]);
-      result.see(here, reset.function(t_seen_, moved)[0]);
-    }
     for (std::size_t move = 0; move < Rounding::moves(y_.size()); ++move) {
       std::vector<T> moved = y_;
       for (std::size_t c = move; c < y_.size(); c += Rounding::kGroups) moved[c] = Rounding::moved(c, y_[c]);

@@ -26,30 +26,17 @@ struct ResetSide {
   T noise = -1;   // on the threshold: values up to this tell none either; elsewhere negative
   T largest = 0;  // of its values where steps began and ended
   T from = 0;     // where its own reset has just left it on the threshold: a value on the side from which it came
-  T came = 0;     // where another reset of the same function has, or a span begins: a value on the side from which
-                  // leaving is a crossing
+  T came = 0;     // where another reset of the same function has: a value on the side to which it came
   int turns = 0;  // likewise: how many, one upon the other, have turned it back at once before
   T end = 0;      // its value where the last step ended, before what cut that short
 
   LOCKSTEP_HOST_DEVICE bool on_threshold() const { return noise >= 0; }
 
   // `rounding`, here and below: what the function may be off by for roundings alone, as FunctionRounding finds it.
-  // Whether its side asks for that where a span begins.
-  static LOCKSTEP_HOST_DEVICE bool may_stand_at_start(EventDirection direction, T value) {
-    return direction != EventDirection::either || value == 0;
-  }
-  // A crossing at a span's end is left to whatever goes on from there, whose start lies on the threshold but for the
-  // roundings of a step and of the interpolant, which tell the end's side apart: leaving it in the direction that
-  // strikes is that crossing. Either direction tells nothing of where a trajectory came from.
-  static LOCKSTEP_HOST_DEVICE ResetSide at_start(EventDirection direction, T value, T rounding) {
+  static LOCKSTEP_HOST_DEVICE bool stands_at_start(T value) { return value == 0; }
+  static LOCKSTEP_HOST_DEVICE ResetSide at_start(T value, T rounding) {
     const ResetSide start{.largest = std::fabs(value)};
-    if (direction == EventDirection::either) return value == 0 ? start.on(4 * rounding) : start.off(value);
-    // Vern9's interpolant ends 400 epsilon beside the step; in float32 so much is no rounding any more.
-    constexpr int kOfAStep = sizeof(T) == 4 ? 64 : 1024;
-    if (!(std::fabs(value) <= kOfAStep * rounding)) return start.off(value);
-    ResetSide side = start.on(kOfAStep * rounding);
-    side.came = std::copysign(std::numeric_limits<T>::min(), direction == EventDirection::rising ? T(-1) : T(1));
-    return side;
+    return value == 0 ? start.on(4 * rounding) : start.off(value);
   }
   LOCKSTEP_HOST_DEVICE void see_end(T value) {
     largest = std::fmax(largest, std::fabs(value));
@@ -140,9 +127,6 @@ class FunctionRounding {
   static LOCKSTEP_HOST_DEVICE double moved_time(double t) {
     return t * (1 + double{kUnits} * static_cast<double>(std::numeric_limits<T>::epsilon()));
   }
-  // Where a span begins the state moves by this times its rate as well: as far as a unit of rounding of the time, which
-  // is float64, takes it.
-  static LOCKSTEP_HOST_DEVICE T drift(double t) { return static_cast<T>(double{kUnits} * 0x1p-52 * std::fabs(t)); }
   // The function where it stands, and behind a move. Where that is no number the move left where the function is one.
   LOCKSTEP_HOST_DEVICE void see(T here, T there) {
     const T change = std::fabs(there - here);
@@ -250,14 +234,6 @@ class CrossingSearch {
     choose();
   }
 
-  // Where the step begins: nothing to search.
-  static LOCKSTEP_HOST_DEVICE CrossingSearch at_begin(T below, T above) {
-    CrossingSearch search;
-    search.below_ = -std::fabs(static_cast<double>(below));
-    search.above_ = std::fabs(static_cast<double>(above));
-    return search;
-  }
-
   LOCKSTEP_HOST_DEVICE bool done() const { return done_; }
   LOCKSTEP_HOST_DEVICE double high() const { return high_; }
   // The function is as small as this on both sides of where it ended.
@@ -328,10 +304,7 @@ class ThresholdLook {
   // Its own reset did turn it back, but to less than roundings tell, time and again: it lies on its threshold.
   LOCKSTEP_HOST_DEVICE bool rests() const { return rests_; }
   LOCKSTEP_HOST_DEVICE T side() const { return side_; }  // a value on that side; 0 where none tells it
-  LOCKSTEP_HOST_DEVICE CrossingSearch<T> search() const {
-    return told_ ? CrossingSearch<T>::at_begin(below_, above_)
-                 : CrossingSearch<T>(theta(low_), below_, theta(high_), above_);
-  }
+  LOCKSTEP_HOST_DEVICE CrossingSearch<T> search() const { return {theta(low_), below_, theta(high_), above_}; }
   // Of a step that is cut short: from which side another change carries it over the threshold.
   LOCKSTEP_HOST_DEVICE ResetSide<T> side_where_cut(ResetSide<T> from) const {
     from.before = side_;
@@ -349,10 +322,12 @@ class ThresholdLook {
     low_ = next_;
     above_ = at_end;
     if (!crosses(direction, from.came, value)) return;
-    // Turned back by the reset that has just let it cross, or where a span goes on: it crosses where the step begins,
-    // or so near that roundings do not tell.
+    // Turned back by the reset that has just let it cross: it crosses where the step begins, or so near that roundings
+    // do not tell.
     side_ = below_ = from.came;
     found_ = told_ = true;
+    low_ = -1;
+    high_ = next_;
     above_ = value;
   }
 
