@@ -360,7 +360,9 @@ void Training<T>::restore(TrainingState<T> state) {
   begin_phase();
   if (descent_) descent_->optimiser.restore(state.optimiser);
   if (rate_) rate_->restore(state.plateau);
-  if (lbfgs_) lbfgs_->restore(std::move(state.lbfgs));
+  // The loss that a phase begins with is asked for again where the state was left in its first line search: by that one
+  // a loss knows that what fails from then on is a step too far.
+  if (lbfgs_ && state.place.iteration > 0) lbfgs_->restore(std::move(state.lbfgs));
   state_ = std::move(state);
   // These stand in the objects above, and nowhere once their phase has ended.
   state_.optimiser = {};

@@ -277,6 +277,31 @@ TEST(Training, neither_patience_nor_the_plateau_counts_a_validation_loss_that_wa
   EXPECT_EQ(asked, 8);  // at 0, 10, ..., 60, and of the last step
 }
 
+TEST(Training, a_first_line_search_that_was_stopped_begins_with_its_start_again) {
+  const std::vector<Phase> phases{{.iterations = 6, .rule = LbfgsOptions{}}};
+  struct Stop {};
+  int calls = 0;
+  std::vector<double> first;
+  const auto loss = [&](const Place&, std::span<const double> x, std::span<double> g) {
+    if (calls++ == 0) first.assign(x.begin(), x.end());
+    if (calls == 2) throw Stop();
+    g[0] = 4 * x[0] * (x[0] * x[0] - 1);
+    return (x[0] * x[0] - 1) * (x[0] * x[0] - 1);
+  };
+  Training<double> whole(phases, {3.0}), stopped(phases, {3.0}), resumed(phases, {3.0});
+  calls = 2;
+  while (!whole.finished()) whole.iterate(loss);
+  calls = 0;
+  EXPECT_THROW(stopped.iterate(loss), Stop);
+  resumed.restore(stopped.state());
+  calls = 0;
+  EXPECT_THROW(resumed.iterate(loss), Stop);
+  EXPECT_EQ(first, std::vector{3.0});
+  calls = 2;
+  while (!resumed.finished()) resumed.iterate(loss);
+  EXPECT_EQ(resumed.best_parameters()[0], whole.best_parameters()[0]);
+}
+
 TEST(Training, the_last_step_is_looked_at_where_validation_decides) {
   Training<double> training({{.iterations = 5, .learning_rate = {.rate = 0.1}}}, {3.0});
   training.validate_with([](const Place&, std::span<const double> x) { return x[0]; }, 100);
