@@ -56,45 +56,25 @@ constexpr std::string_view kFiniteBits = R"(
 
 constexpr std::string_view kCheck = R"(
 /* 0 when this compiler and machine keep the net's bits, of a sample alone and of samples together, and denormal
- * numbers; else 1 (float differs), 2 (double differs) or 3. */
+ * numbers; else {RESULTS}. */
 @CALL int $check({WEIGHT_ARGUMENT}) {
   static const double in[@INPUTS] = {IN};
-  static const float expected_f32[@OUTPUTS] = {OUT32}; /* 0 for what is not finite */
-  static const double expected_f64[@OUTPUTS] = {OUT64};
-  float x[@INPUTS], y[@OUTPUTS];
-  double u[@INPUTS], v[@OUTPUTS];
-  volatile float small32 = 1e-40f;
-  volatile double small64 = 1e-310;
-  int i, result = (@PRODUCT32(small32, 0.5f) == 0 ? 1 : 0) | (@PRODUCT64(small64, 0.5) == 0 ? 2 : 0);
-  for (i = 0; i < @INPUTS; ++i) x[i] = (float)(u[i] = in[i]);
-  $evaluate{S32}({WEIGHT_PASS}{ALONE32});
-  $evaluate{S64}({WEIGHT_PASS}{ALONE64});
-  for (i = 0; i < @OUTPUTS; ++i) {
-    if ($finite_bits{S32}(y[i]) != $bits{S32}(expected_f32[i])) result |= 1;
-    if ($finite_bits{S64}(v[i]) != $bits{S64}(expected_f64[i])) result |= 2;
-  }
-  if (${TOGETHER}_differs{S32}({WEIGHT_PASS}x)) result |= 1;
-  if (${TOGETHER}_differs{S64}({WEIGHT_PASS}u)) result |= 2;
-  return result;
+  int i, result = 0;
+{EACH}  return result;
 }
 )";
-constexpr std::string_view kCheckOfDouble = R"(
-/* 0 when this compiler and machine keep the net's bits, of a sample alone and of samples together, and denormal
- * numbers; else 2. */
-@CALL int $check({WEIGHT_ARGUMENT}) {
-  static const double in[@INPUTS] = {IN};
-  static const double expected_f64[@OUTPUTS] = {OUT64}; /* 0 for what is not finite */
-  double u[@INPUTS], v[@OUTPUTS];
-  volatile double small64 = 1e-310;
-  int i, result = @PRODUCT64(small64, 0.5) == 0 ? 2 : 0;
-  for (i = 0; i < @INPUTS; ++i) u[i] = in[i];
-  $evaluate{S64}({WEIGHT_PASS}{ALONE64});
-  for (i = 0; i < @OUTPUTS; ++i) {
-    if ($finite_bits{S64}(v[i]) != $bits{S64}(expected_f64[i])) result = 2;
+constexpr std::string_view kCheckOfPrecision = R"(  {
+    static const {T} expected[@OUTPUTS] = {OUT}; /* 0 for what is not finite */
+    {T} x[@INPUTS], y[@OUTPUTS];
+    volatile {T} small = {SMALL};
+    if (@PRODUCT{DIGITS}(small, {HALF}) == 0) result |= {RESULT};
+    for (i = 0; i < @INPUTS; ++i) x[i] = ({T})in[i];
+    $evaluate~({WEIGHT_PASS}{ONE});
+    for (i = 0; i < @OUTPUTS; ++i) {
+      if ($finite_bits~(y[i]) != $bits~(expected[i])) result |= {RESULT};
+    }
+    if (${SEVERAL}_differs~({WEIGHT_PASS}x)) result |= {RESULT};
   }
-  if (${TOGETHER}_differs{S64}({WEIGHT_PASS}u)) result = 2;
-  return result;
-}
 )";
 
 // The arguments of all ports: each one's array, of all ports' features, from where its own begin, and its strides.
@@ -123,36 +103,48 @@ std::string check_text(const HeaderPlan& plan, const std::vector<double>& in, co
                        const std::vector<double>& out64) {
   const bool cuda = plan.options.language == HeaderLanguage::cuda;
   const bool argument = plan.options.weights_in == WeightsIn::argument;
-  const std::string alone = cuda ? ", 1" : "", single = cuda ? "" : "_f32", twice = cuda ? "" : "_f64";
+  const std::string alone = cuda ? ", 1" : "";
   const TextValues common = {
       {"WEIGHT_ARGUMENT", argument ? "const $weight* weights"
                           : cuda   ? ""
                                    : "void"},
       {"WEIGHT_FIRST", argument ? "const $weight* weights, " : ""},
       {"WEIGHT_PASS", argument ? "weights, " : ""},
+      {"ONE", ports_text(plan, "x", "y", alone, alone)},
       {"ALONE", ports_text(plan, "x + s * @INPUTS", "alone", alone, alone)},
       {"TOGETHER", ports_text(plan, "x", "y", ", @INPUTS, 1", ", @OUTPUTS, 1")},
+      {"SEVERAL", cuda ? "group" : "batch"},
   };
-  const auto of_precision = [&](std::string_view text, bool is_single) {
+  const auto in_float = [&](std::string_view text) {
     TextValues values = common;
-    values.insert({{"T", is_single ? "float" : "double"}, {"BITS", is_single ? "uint32_t" : "uint64_t"}});
-    return replaced(fill(text, values), '~', is_single ? single : twice);
+    values.insert({{"T", "float"},
+                   {"BITS", "uint32_t"},
+                   {"DIGITS", "32"},
+                   {"OUT", initialiser<float>(out32)},
+                   {"SMALL", "1e-40f"},
+                   {"HALF", "0.5f"},
+                   {"RESULT", "1"}});
+    return replaced(fill(text, values), '~', cuda ? "" : "_f32");
   };
-  const auto of_precisions = [&](std::string_view text) {
-    return (plan.has_float() ? of_precision(text, true) : "") + of_precision(text, false);
+  const auto in_double = [&](std::string_view text) {
+    TextValues values = common;
+    values.insert({{"T", "double"},
+                   {"BITS", "uint64_t"},
+                   {"DIGITS", "64"},
+                   {"OUT", initialiser<double>(out64)},
+                   {"SMALL", "1e-310"},
+                   {"HALF", "0.5"},
+                   {"RESULT", "2"}});
+    return replaced(fill(text, values), '~', cuda ? "" : "_f64");
   };
-  const std::string text =
-      of_precisions(kFiniteBits) + (cuda ? fill(kTogetherInCuda, common) : of_precisions(kTogetherInC));
+  const auto in_each = [&](std::string_view text) {
+    return (plan.has_float() ? in_float(text) : "") + in_double(text);
+  };
   TextValues values = common;
-  values["TOGETHER"] = cuda ? "group" : "batch";
-  values.insert({{"IN", initialiser<double>(in)},
-                 {"OUT32", plan.has_float() ? initialiser<float>(out32) : ""},
-                 {"OUT64", initialiser<double>(out64)},
-                 {"S32", single},
-                 {"S64", twice},
-                 {"ALONE32", ports_text(plan, "x", "y", alone, alone)},
-                 {"ALONE64", ports_text(plan, "u", "v", alone, alone)}});
-  return text + fill(plan.has_float() ? kCheck : kCheckOfDouble, values);
+  values.insert({{"RESULTS", plan.has_float() ? "1 (float differs), 2 (double differs) or 3" : "2"},
+                 {"IN", initialiser<double>(in)},
+                 {"EACH", in_each(kCheckOfPrecision)}});
+  return in_each(kFiniteBits) + (cuda ? fill(kTogetherInCuda, common) : in_each(kTogetherInC)) + fill(kCheck, values);
 }
 
 }  // namespace lockstep::nn::detail
