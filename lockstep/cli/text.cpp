@@ -98,6 +98,13 @@ std::string csv_field(const std::string& text) {
   return field + "\"";
 }
 
+std::string toml_key(const std::string& name) {
+  const bool is_bare = std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return is_bare ? name : '"' + name + '"';
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices) {
   // What NumPy, C and Fortran call them is not near by letters.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOtherWords{{{"float64", "f64"},

@@ -28,6 +28,7 @@ std::string with_unit(const std::string& name,
 // At most so many characters of UTF-8, the last an ellipsis where some are left out.
 std::string shortened(const std::string& text, std::size_t most);
 std::string csv_field(const std::string& text);  // in quotes where a table's field needs them
+std::string toml_key(const std::string& name);   // in quotes where a key of a file of ours needs them
 
 // "did you mean \"tsit5\"?" for the nearest of the choices, or what others call one, "" when none is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> choices);

@@ -1,7 +1,6 @@
 #include "lockstep/cli/training_resets.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -50,12 +49,6 @@ bool stays(const nn::Equation& becomes, const EventSection& event) {
          becomes.text == number_text(event.value);
 }
 
-std::string key_text(const std::string& name) {
-  const bool is_bare =
-      std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
-  return is_bare ? name : '"' + name + '"';
-}
-
 std::string quoted(const std::string& text) { return '"' + one_line(text) + '"'; }
 
 std::string table_of(const ResetSection& reset) {
@@ -72,7 +65,7 @@ std::string table_of(const ResetSection& reset) {
     text += "direction = " + quoted(to_string(reset.event.direction)) + "\n";
   text += "to = {";
   for (const nn::Equation& each : reset.to)
-    text += (&each == &reset.to.front() ? " " : ", ") + key_text(each.name) + " = " + quoted(each.text);
+    text += (&each == &reset.to.front() ? " " : ", ") + toml_key(each.name) + " = " + quoted(each.text);
   return text + " }\n";
 }
 

@@ -1,7 +1,5 @@
 #include "lockstep/cli/uneven_spreads.h"
 
-#include <algorithm>
-
 #include "lockstep/cli/text.h"
 
 namespace lockstep::cli {
@@ -14,11 +12,7 @@ std::optional<std::string> uneven_spreads_text(std::span<const NamedSpread> colu
     if (!(column.spread > 0)) continue;
     if (least == nullptr || column.spread < least->spread) least = &column;
     if (most == nullptr || column.spread > most->spread) most = &column;
-    const bool is_bare = std::ranges::all_of(column.name, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-    });
-    sigma += (sigma.empty() ? "" : ", ") + (is_bare ? column.name : '"' + column.name + '"') + " = " +
-             rounded_text(column.spread, 2);
+    sigma += (sigma.empty() ? "" : ", ") + toml_key(column.name) + " = " + rounded_text(column.spread, 2);
   }
   if (least == nullptr || most->spread < least_ratio * least->spread) return std::nullopt;
   return most->name + " varies " + rounded_text(most->spread / least->spread, 2) + " times as much as " + least->name +
