@@ -40,19 +40,22 @@ std::optional<std::string> note_of_steps(const std::optional<nn::TimeFeature>& f
   constexpr std::size_t kSpans = 64;
   const bool fixed = options.control == ode::StepControl::fixed;
   const bool may_pass = !options.max_step && options.stops.empty();
-  const std::string fixed_steps = "steps of " + rounded_text(options.dt, 6) +
-                                  " may pass over what that switches, and keep no order across it; take adaptive steps "
-                                  "with max_step or stops, or a dt whose steps end at the times that stops names";
+  const auto fixed_steps = [&] {
+    return "steps of " + rounded_text(options.dt, 6) +
+           " may pass over what that switches, and keep no order across it; take adaptive steps with max_step or "
+           "stops, "
+           "or a dt whose steps end at the times that stops names";
+  };
   if (may_pass && problem.rhs->hides_knots()) {
     return "the right-hand side compares or looks up a function of the time other than a multiple of it, as in "
            "if(sin(t) > 0.9, ...): " +
-           (fixed ? fixed_steps
+           (fixed ? fixed_steps()
                   : "steps may pass over what that switches; give max_step, less than it lasts, or stops");
   }
   if (may_pass && problem.rhs->hides_knots_of_states()) {
     return "the right-hand side compares the time with a component, as in if(t < c, ...) or if(t % T < c, ...), and no "
            "step ends where it comes there: " +
-           (fixed ? fixed_steps
+           (fixed ? fixed_steps()
                   : "steps may pass over what that switches; make c a parameter where nothing changes it, else give "
                     "max_step, less than it lasts, or stops");
   }
