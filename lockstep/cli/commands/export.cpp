@@ -111,8 +111,9 @@ void write_onnx(const ExportCommand& command, const std::filesystem::path& path,
   in_model_file(command.model, [&] {
     const nn::Model model = model_of(command);
     nn::OnnxOptions options;
-    const bool chosen = command.precision || own_precision(command.model) == Precision::f64;
-    options.precision = chosen ? chosen_precision(command.precision, command.model) : nn::onnx_precision(model);
+    const Precision asked = chosen_precision(command.precision, command.model);
+    const bool is_chosen = command.precision || asked == Precision::f64;
+    options.precision = is_chosen ? asked : nn::onnx_precision(model);
     nn::write_onnx(path, model, existing, options);
     std::printf("%s: ONNX in %s, %s\n", path.string().c_str(),
                 options.precision == Precision::f32 ? "float32" : "float64", ports_text(model).c_str());
