@@ -61,12 +61,12 @@ std::string text_of(const EventSection& event, const EventForm& form, const Name
   return what + how + number_text(form.value);
 }
 
-// Adds those with a training range that the model calls, each once; tables keep their ends.
+// Adds those with a training range that the model calls; tables keep their ends.
 void add_nets(const nn::Model& model, std::vector<std::string>& nets) {
   for (const nn::GuardedCall& call : model.calls) {
     const bool is_net = nn::called_table(model, call) == nullptr &&
                         std::ranges::any_of(call.inputs, [](const auto& port) { return nn::is_bounded(port); });
-    if (is_net && std::ranges::find(nets, call.net) == nets.end()) nets.push_back(call.net);
+    if (is_net) nets.push_back(call.net);
   }
 }
 

@@ -30,14 +30,14 @@ struct MadeEvent {
   ode::TerminalEvent event;
   EventForm form;
   bool reads_time = false;
-  std::vector<std::string> nets;  // with a training range that it calls
+  std::vector<std::string> nets;  // with a training range that it calls, each as often as it does
 };
 
 struct MadeReset {
   ode::Reset reset;
   ResetForm form;
   bool reads_time = false;        // where it strikes, or what becomes of the state
-  std::vector<std::string> nets;  // with a training range that either calls
+  std::vector<std::string> nets;  // with a training range that either calls, each as often as they do
 };
 
 // Throw Error (invalid_argument) naming file, line and key: a component that there is not, an expression that is none
