@@ -18,9 +18,8 @@ constexpr const char* kWithoutIntegers =
     "knots (jnp.interp) as a sum of relu";
 constexpr const char* kBatchAlone =
     "keep the batch a dimension of its own: nn.MultiheadAttention joins it with the heads, and so does PyTorch's "
-    "default "
-    "exporter with those of F.scaled_dot_product_attention: export that with torch.onnx.export(.., dynamo=False), or "
-    "write it as softmax(q @ k.transpose(-1, -2) / sqrt(d), -1) @ v on [batch, head, place, feature]";
+    "default exporter with those of F.scaled_dot_product_attention: export that with torch.onnx.export(.., "
+    "dynamo=False), or write it as softmax(q @ k.transpose(-1, -2) / sqrt(d), -1) @ v on [batch, head, place, feature]";
 
 std::vector<std::size_t> ascending(std::size_t first, std::size_t count) {
   std::vector<std::size_t> indices(count);
