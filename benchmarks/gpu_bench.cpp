@@ -16,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <string>
 #include <vector>
 
@@ -354,11 +353,9 @@ class Bench {
     best = 1e30;
     for (int i = 0; i < 3; ++i) best = std::min(best, seconds());
     const auto ours = solution.end_states<double>(), theirs = expected.end_states<double>();
-    const auto differ = static_cast<std::int64_t>(part.trajectories()) -
-                        static_cast<std::int64_t>(std::ranges::count_if(
-                            std::views::iota(std::size_t{0}, part.trajectories()), [&](std::size_t i) {
-                              return std::memcmp(&ours[3 * i], &theirs[3 * i], 3 * sizeof(double)) == 0;
-                            }));
+    std::int64_t differ = 0;
+    for (std::size_t i = 0; i < part.trajectories(); ++i)
+      differ += std::memcmp(&ours[3 * i], &theirs[3 * i], 3 * sizeof(double)) != 0 ? 1 : 0;
     all_right_ &= differ == 0;
     print({{"workload", "stiff"},
            {"precision", "float64"},
